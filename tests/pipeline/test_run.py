@@ -375,7 +375,9 @@ def test_stage_lines(monkeypatch, capsys):
         show(stage)
         stage.result, stage.seconds = "5 rows", 1.25
         show(stage)
-    assert capsys.readouterr().err.endswith("read ...\r        \rread: 5 rows, 1.2 s\n\r\r")
+        assert capsys.readouterr().err.endswith("read ...\r        \rread: 5 rows, 1.2 s\n")
+        show(Stage("materialise", "stratum 1 of 2"))
+        assert capsys.readouterr().err.endswith("materialise: stratum 1 of 2 ...")
 
 
 def test_universities(spark):

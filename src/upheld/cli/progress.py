@@ -68,7 +68,7 @@ def stage_lines() -> Iterator[Callable[[Stage], None] | None]:
             said = ""
             print(f"{wiped}{stage.name}: {stage.result}, {stage.seconds:.1f} s", file=sys.stderr, flush=True)
         else:
-            said = f"{stage.name} ..."
+            said = f"{stage.name}: {stage.result} ..." if stage.result else f"{stage.name} ..."
             print(f"{wiped}{said}", end="", file=sys.stderr, flush=True)
 
     try:

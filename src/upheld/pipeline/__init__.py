@@ -83,7 +83,8 @@ class Pipeline:
 
         Args:
             spark: The Spark session; by default the active one, or a new local one.
-            progress: Function that is called with each stage when it starts and when it ends.
+            progress: Function that is called with each stage when it starts and when it ends, and while rules are
+                applied: the `result` of the stage then says how far it has come.
         """
         settings: Settings = self._job.settings
         spark = open_session(spark, memory=settings.memory, cores=settings.cores)
@@ -108,7 +109,8 @@ class Pipeline:
 
         Args:
             spark: The Spark session; by default the active one, or a new local one.
-            progress: Function that is called with each stage when it starts and when it ends.
+            progress: Function that is called with each stage when it starts and when it ends, and while rules are
+                applied: the `result` of the stage then says how far it has come.
         """
         if self._job.stream is None:
             message, hint = "nothing says where updates come from", "add `[stream]`, or pass `stream=...`"

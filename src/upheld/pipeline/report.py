@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Stage:
-    """A stage of a run. While it runs, its seconds and jobs are zero."""
+    """A stage of a run. While it runs, its seconds and jobs are zero, and its result says how far it has come."""
 
     name: str
-    #: Its result, as text.
+    #: Its result, as text; while it runs, its progress, as far as that is known.
     result: str = ""
     seconds: float = 0.0
     #: The jobs that Spark ran for it.
@@ -42,7 +42,7 @@ class Choice:
     costs: dict[str, float] = field(default_factory=dict)
 
 
-#: Told of each stage when it starts, and again when it has ended.
+#: Told of each stage when it starts, while rules are applied, and when it has ended.
 StageWatcher = Callable[[Stage], None]
 
 
@@ -99,6 +99,8 @@ class Recorder:
         context = spark.sparkContext
         self._spans = [clause.span for clause in program.clauses]
         self._context, self._watcher, self._start = context, watcher, time.perf_counter()
+        #: The group of the jobs of the stage at work.
+        self.group = ""
         self.report = RunReport(
             spark={"version": spark.version, "master": str(context.master), "application": context.applicationId}
         )
@@ -109,7 +111,7 @@ class Recorder:
         stage = Stage(name)
         self.report.stages.append(stage)
         self._tell(stage)
-        group = f"upheld-{uuid4()}"
+        group = self.group = f"upheld-{uuid4()}"
         properties = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
         before = {name: self._context.getLocalProperty(name) for name in properties}
         start = time.perf_counter()

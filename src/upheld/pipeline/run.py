@@ -37,6 +37,7 @@ from upheld.pipeline.modes.choosing import choose as choose_mode
 from upheld.pipeline.modes.derived import Derived, Frames
 from upheld.pipeline.modes.driver import Facts
 from upheld.pipeline.modes.shared_folder import SharedFolder
+from upheld.pipeline.progress import StageProgress
 from upheld.pipeline.report import Recorder, StageWatcher
 from upheld.pipeline.result import PipelineRun
 from upheld.pipeline.sinks import Writer, view_name
@@ -69,9 +70,17 @@ class Finished:
     result: PipelineRun
 
 
-def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | None) -> Finished:
-    """Run a job on a session."""
+def run(
+    job: Job,
+    limits: Limits,
+    spark: SparkSession,
+    watcher: StageWatcher | None,
+    progress: StageProgress | None = None,
+) -> Finished:
+    """Run a job on a session. `progress` reports how far rules have come, now and in later updates."""
     recorder = Recorder(spark, watcher, job.program)
+    if progress is None and watcher is not None:
+        progress = StageProgress(watcher, spark, job.program)
     report = recorder.report
     with ExitStack() as kept, configured(spark, {**ARROW, **_HOLDING}):
         with recorder.stage("find") as stage:
@@ -102,7 +111,9 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             if texts.by_tasks:
                 stage.result = "tasks give texts their codes"
         with recorder.stage("materialise") as stage:
-            m, derived = _materialise(job, core, facts, texts, shape, limits, recorder, spark, folder)
+            if progress is not None:
+                progress.stage = stage
+            m, derived = _materialise(job, core, facts, texts, shape, limits, recorder, progress, spark, folder)
             if m is not None and job.stream is None:
                 kept.callback(m.close)
             frames, sizes = derived.frames, derived.sizes
@@ -492,6 +503,7 @@ def _materialise(
     shape: Shape,
     limits: Limits,
     recorder: Recorder,
+    progress: StageProgress | None,
     spark: SparkSession,
     folder: SharedFolder | None,
 ) -> tuple[Materialisation | None, Derived]:
@@ -502,24 +514,29 @@ def _materialise(
     if mode == "decomposed":
         assert isinstance(shape.pivots, Pivots), "parts of a program that has none"
         bounds, on_violation = (limits, allowed), job.settings.on_violation
-        parts = decomposed.materialise(core, shape.pivots, facts, texts.pairs, outputs, bounds, on_violation, spark)
+        watched = (progress, recorder.group) if progress is not None else None
+        pivots = shape.pivots
+        parts = decomposed.materialise(core, pivots, facts, texts.pairs, outputs, bounds, on_violation, spark, watched)
         recorder.report.violations = parts.violations
         return None, parts
     algorithm = algorithm_for(job)
     if mode == "distributed":
         folder = folder or shared_folder.shared_folder(spark, job)
         recorder.report.choices.append(shared_folder.choice_of(folder))
+        if progress is not None:
+            progress.is_shown_by_engine = True
         m = materialise_core(
             core,
             distributed.load(facts, folder),
             engine=SparkEngine(spark),
             algorithm=algorithm,
             limits=limits,
+            progress=progress,
             on_violation=job.settings.on_violation,
         )
     else:
         columns = texts.loaded if texts.loaded is not None else driver.load(facts, texts.pairs)
-        m = driver.materialise(core, columns, allowed, algorithm, job.settings.on_violation)
+        m = driver.materialise(core, columns, allowed, algorithm, job.settings.on_violation, progress)
     recorder.report.violations = {name: len(relation) for name, relation in m.violations().items()}
     numbers = {name: (len(m.explicit(name)), len(m[name])) for name in m.relations}
     if mode == "distributed" and folder is not None:

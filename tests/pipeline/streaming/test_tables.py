@@ -100,7 +100,7 @@ def test_a_stream_keeps_tables(spark, mode):
     seen = []
 
     def watch(stage):
-        if stage.name.startswith("version"):
+        if stage.name.startswith("version") and stage.seconds:
             seen.append(rows_in())
 
     def stream():

@@ -10,6 +10,7 @@ last.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial, reduce
 from typing import TypeVar
@@ -33,6 +34,7 @@ from upheld.pipeline.modes.driver import Facts
 from upheld.pipeline.modes.partitions import Outcome, Part, facts_in, outcome_of, table_of
 from upheld.pipeline.modes.slots import Slots
 from upheld.pipeline.modes.task_output import Leaving, LeavingPairs, LeavingRows
+from upheld.pipeline.progress import StageProgress
 from upheld.runtime.limits import Limits
 from upheld.spark.releases import release_with
 
@@ -49,19 +51,23 @@ def materialise(
     bounds: tuple[Limits, Limits],
     on_violation: str | None,
     spark: SparkSession,
+    watched: tuple[StageProgress, str] | None = None,
 ) -> Derived:
     """Return all that follows from facts; `texts` has the text of each id among them.
 
     `bounds` are the limits of each part, and of the work of the driver. Parts check constraints; if violations are
-    refused, those of all parts are raised together.
+    refused, those of all parts are raised together. `watched` gets the progress of the driver, and of the tasks
+    of a group of jobs.
     """
     limits, allowed = bounds
     own = frozenset(fact for fact in core.facts if fact[0] in pivots.in_driver)
     given = [one for one in facts if one.predicate.name in pivots.in_driver]
     before = replace(pivots.before, facts=own)
-    whole = driver.materialise(before, driver.load(given, texts), allowed, on_violation=REPORT)
+    progress, group = watched or (None, "")
+    whole = driver.materialise(before, driver.load(given, texts), allowed, on_violation=REPORT, progress=progress)
     parts = _Decomposing(core, pivots, facts, whole, outputs, limits, spark)
-    derived = parts.run()
+    with progress.of_tasks(group) if progress is not None else nullcontext():
+        derived = parts.run()
     if derived.violations and (on_violation or default_choice(core)) == REFUSE:
         violations = {name: parts.violations_of(name) for name in derived.violations}
         raise Refusal(core, None, "the program with its facts").error(violations)

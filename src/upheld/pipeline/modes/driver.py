@@ -21,6 +21,7 @@ from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.progress import ProgressGiven
 from upheld.pipeline.dictionary import encoded
 from upheld.pipeline.job import Settings
 from upheld.pipeline.layouts import laid_out
@@ -67,9 +68,18 @@ def materialise(
     limits: Limits,
     algorithm: str = "rematerialise",
     on_violation: str | None = None,
+    progress: ProgressGiven = None,
 ) -> Materialisation:
     """Return all that follows from facts in the driver. Unless it will be updated, no bookkeeping is begun."""
-    return materialise_core(core, facts, engine="memory", algorithm=algorithm, limits=limits, on_violation=on_violation)
+    return materialise_core(
+        core,
+        facts,
+        engine="memory",
+        algorithm=algorithm,
+        limits=limits,
+        progress=progress,
+        on_violation=on_violation,
+    )
 
 
 def load(relations: Iterable[Facts], pairs: DataFrame | None) -> list[tuple[str, Columns]]:

@@ -21,6 +21,7 @@ from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.programs import compile_saved
 from upheld.pipeline.job import Job, Stream, current_mode
 from upheld.pipeline.modes import driver
+from upheld.pipeline.progress import StageProgress
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
 from upheld.pipeline.run import (
     algorithm_for,
@@ -117,6 +118,7 @@ class PipelineStream:
         self.report = StreamReport(start=batches.store.version)
         self._job, self._batches, self._core, self._updates, self._spark = job, batches, core, updates, spark
         self._watcher: StageWatcher | None = None
+        self._progress: StageProgress | None = None
         self._error: BaseException | None = None
         self._is_told = False
         #: Held while a micro-batch is applied: a stream is stopped between two.
@@ -182,8 +184,8 @@ class PipelineStream:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _start(self, stream: Stream, watcher: StageWatcher | None) -> None:
-        self._watcher = watcher
+    def _start(self, stream: Stream, watcher: StageWatcher | None, progress: StageProgress | None) -> None:
+        self._watcher, self._progress = watcher, progress
         writer = self._updates.frame().writeStream.foreachBatch(self._listener)
         writer = writer.option("checkpointLocation", f"{self._batches.store.folder}/{CHECKPOINT}")
         if stream.trigger == "available-now":
@@ -208,10 +210,17 @@ class PipelineStream:
         assert query is not None, "a micro-batch of no stream"
         if self._batches.seen(query, batch):
             self.report.repeated.append(batch)
+        self._next_version()
         for version in self._batches.apply(query, batch, list(self._updates.read(frame, batch))):
             self.report.versions.append(version)
             if self._watcher is not None:
                 self._watcher(Stage(f"version {version.number}", _told(version), version.seconds))
+            self._next_version()
+
+    def _next_version(self) -> None:
+        """Have the progress of updates reported as that of the next version."""
+        if self._progress is not None:
+            self._progress.stage = Stage(f"version {self.version + 1}")
 
     def _failure(self, said: str) -> FactsError:
         """Return the error of a stream that Spark has ended, and not because an update could not be applied."""
@@ -240,13 +249,14 @@ def stream(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher 
     store = open_state(spark, job)
     assert store is not None, "a stream without a state"
     report = None
+    progress = StageProgress(watcher, spark, job.program) if watcher is not None else None
     if store.manifest is None:
-        finished = run(job, limits, spark, watcher)
+        finished = run(job, limits, spark, watcher, progress)
         assert finished.materialisation is not None, "a state of what nobody holds"
         m, core, report = finished.materialisation, finished.core, finished.result.report
         store.look()
     else:
-        m = _restored(job, limits, spark, store)
+        m = _restored(job, limits, spark, store, progress)
         core = compile_saved(job.program, store.last())
         check_relations(job, core)
     updates = find(spark, job.stream, {p.name: p for p in core.predicates.values() if not p.hidden})
@@ -255,15 +265,21 @@ def stream(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher 
     batches = Batches(m, core, store, job.sinks, look_ahead=job.stream.look_ahead, tables=tables)
     started = PipelineStream(job, batches, core, updates, spark)
     started.report.run = report
-    started._start(job.stream, watcher)
+    started._start(job.stream, watcher, progress)
     return started
 
 
-def _restored(job: Job, limits: Limits, spark: SparkSession, store: Store) -> Materialisation:
+def _restored(
+    job: Job, limits: Limits, spark: SparkSession, store: Store, progress: StageProgress | None
+) -> Materialisation:
     """Return the last version of a state: held by tasks if that is asked for, or is how the state was made."""
     mode = job.settings.mode if job.settings.mode != "auto" else store.last().notes.get("mode", "driver")
-    open_with = partial(restore, job.program, store, on_violation=job.settings.on_violation)
+    open_with = partial(restore, job.program, store, on_violation=job.settings.on_violation, progress=progress)
+    if progress is not None:
+        progress.stage = Stage("restore")
     if current_mode(mode) == "distributed":
+        if progress is not None:
+            progress.is_shown_by_engine = True
         return open_with(engine=SparkEngine(spark), algorithm=algorithm_for(job), limits=limits)
     return open_with(limits=driver.bounded(job.settings, limits))
 
