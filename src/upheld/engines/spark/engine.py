@@ -27,10 +27,12 @@ from upheld.engines.spark.counters.numbers import PartitionedNumbers, Partitione
 from upheld.engines.spark.counters.trace import PartitionedTrace
 from upheld.engines.spark.equality.classes import PartitionedClasses
 from upheld.engines.spark.equality.equivalences import PartitionedGroups
+from upheld.engines.spark.joins import results
 from upheld.engines.spark.joins.arrivals import Arrivals
 from upheld.engines.spark.joins.derivation import Derivation
-from upheld.engines.spark.joins.matching import Matching, Results, Sets
+from upheld.engines.spark.joins.matching import Matching
 from upheld.engines.spark.joins.plans import Kind
+from upheld.engines.spark.joins.reach import Sets
 from upheld.engines.spark.joins.replication import replicated_by_size, views_of
 from upheld.engines.spark.joins.search import PartitionedSearch
 from upheld.engines.spark.owners import Values
@@ -167,7 +169,7 @@ class PartitionedEngine:
             return Derivation(self.context, matching, rules, sets, kind, reach.heads) if reach.heads else self.nothing
         kind, arrivals = kind._replace(begin="heads"), Arrivals(self.context)
         some = own_set(heads)
-        matching.backwards("derive heads", rules, some, sets, kind, matching.heads, arrivals=arrivals)
+        matching.backwards("derive heads", rules, some, sets, kind, results.heads, arrivals=arrivals)
         return at_home(self.context, arrivals.facts, some.bound)
 
     def derive_bag(
@@ -190,18 +192,18 @@ class PartitionedEngine:
     ) -> PartitionedInstances:
         matching = self.matching
         kind = Kind("via", own=own.stratum if own else None, whole=True)
-        results = matching.forwards("instances", rules, _sets(P, N, via, via_not, own), kind, matching.instances)
-        return self._instances(rules, results)
+        outcome = matching.forwards("instances", rules, _sets(P, N, via, via_not, own), kind, results.instances)
+        return self._instances(rules, outcome)
 
     def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> PartitionedInstances:
         matching = self.matching
         kind = Kind("heads", whole=True)
-        results = matching.backwards("supports", rules, own_set(H), _sets(P, N), kind, matching.instances)
-        return self._instances(rules, results)
+        outcome = matching.backwards("supports", rules, own_set(H), _sets(P, N), kind, results.instances)
+        return self._instances(rules, outcome)
 
-    def _instances(self, rules: Sequence[Rule], results: Results) -> PartitionedInstances:
-        groups = self.matching.instances_of(rules, results)
-        return PartitionedInstances(self.context, rules if results.came else (), groups, results.instances)
+    def _instances(self, rules: Sequence[Rule], outcome: results.Results) -> PartitionedInstances:
+        groups = results.instances_of(rules, outcome)
+        return PartitionedInstances(self.context, rules if outcome.came else (), groups, outcome.instances)
 
     def search(self, rules: Sequence[Rule]) -> PartitionedSearch:
         return PartitionedSearch(self.context, self.matching, rules)

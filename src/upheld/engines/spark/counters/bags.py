@@ -21,8 +21,10 @@ from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.joins.arrivals import Arrivals
-from upheld.engines.spark.joins.matching import Matching, Results, Sets
+from upheld.engines.spark.joins.matching import Matching
 from upheld.engines.spark.joins.plans import Kind
+from upheld.engines.spark.joins.reach import Sets
+from upheld.engines.spark.joins.results import Results, heads, ranked_heads
 from upheld.engines.spark.owners import Values
 from upheld.engines.spark.sets.sets import Bound, PartitionedSet, at_home, own_set
 from upheld.engines.spark.tasks.wire import Parcel
@@ -51,7 +53,7 @@ class PartitionedBag:
         """Count what was put off."""
         if self._derivation is not None:
             matching, rules, sets = self._take()
-            results = matching.forwards("derive_bag", rules, sets, Kind("via"), matching.heads)
+            results = matching.forwards("derive_bag", rules, sets, Kind("via"), heads)
             self._counts = _counted(self.context, results)
 
     def _take(self) -> tuple[Matching, Sequence[Rule], Sets]:
@@ -81,7 +83,7 @@ class PartitionedBag:
         if self._derivation is not None:
             matching, rules, sets = self._take()
             column, stratum = counting.ranked or (None, None)
-            end = matching.heads if column is None else matching.ranked_heads
+            end = heads if column is None else ranked_heads
             kind, arrivals = Kind("via", ranked_in=stratum), Arrivals(context, counting=counting)
             results = matching.forwards("derive_bag", rules, sets, kind, end, column, arrivals)
             return at_home(context, arrivals.facts, self.bound), results.instances

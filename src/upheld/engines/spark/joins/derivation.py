@@ -8,8 +8,10 @@ from upheld.algebra.sets import FactSet
 from upheld.engines.memory.sets.expressions import MemorySet
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.joins.arrivals import Arrivals
-from upheld.engines.spark.joins.matching import Matching, Sets
+from upheld.engines.spark.joins.matching import Matching
 from upheld.engines.spark.joins.plans import Kind
+from upheld.engines.spark.joins.reach import Sets
+from upheld.engines.spark.joins.results import heads
 from upheld.engines.spark.sets.sets import Bound, NamedSet, PartitionedSet, own_set
 from upheld.language.core import Rule
 
@@ -50,7 +52,7 @@ class Derivation(PartitionedSet):
         if self._work is not None:
             matching, rules, sets, kind = self._take()
             arrivals = Arrivals(self.context, None if self._reject is None else self._reject.local)
-            matching.forwards("derive", rules, sets, kind, matching.heads, arrivals=arrivals)
+            matching.forwards("derive", rules, sets, kind, heads, arrivals=arrivals)
             self._computed, self._reject = arrivals.facts, None
 
     def _take(self) -> tuple[Matching, Sequence[Rule], Sets, Kind]:

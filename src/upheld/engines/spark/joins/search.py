@@ -18,8 +18,10 @@ from upheld.engines.memory.storage.table import Rows, Table
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.counters.bags import PartitionedInstances, hold
 from upheld.engines.spark.counters.numbers import chosen
-from upheld.engines.spark.joins.matching import Matching, Sets
+from upheld.engines.spark.joins.matching import Matching
 from upheld.engines.spark.joins.plans import Kind
+from upheld.engines.spark.joins.reach import Sets
+from upheld.engines.spark.joins.results import instances, instances_of
 from upheld.engines.spark.sets.sets import PartitionedSet, own_set
 from upheld.language.core import Rule
 
@@ -71,10 +73,8 @@ class PartitionedSearch:
         """List all candidates of facts that are asked for the first time."""
         matching = self.matching
         kind = Kind("heads", whole=True)
-        results = matching.backwards(
-            "candidates", self.rules, fresh, Sets(P, N), kind, matching.instances, considered=False
-        )
-        for group in matching.instances_of(self.rules, results):
+        results = matching.backwards("candidates", self.rules, fresh, Sets(P, N), kind, instances, considered=False)
+        for group in instances_of(self.rules, results):
             table, rows = group.head_rows(self.context.matcher)
             turns = _turns(rows)
             last = table.column(self._last)
