@@ -22,6 +22,7 @@ HOW = {
     "decompose": "auto",
     "equality": "off",
     "limits": None,
+    "threads": None,
     "progress": None,
     "confined": False,
     "on_violation": None,
@@ -57,7 +58,7 @@ CALLS: dict[str, dict[str, object]] = {
         "feed": False,
     },
     "history": {
-        **{k: v for k, v in FROM_FOLDER.items() if k not in ("output", "decompose", "on_violation")},
+        **{k: v for k, v in FROM_FOLDER.items() if k not in ("output", "decompose", "threads", "on_violation")},
         "fact": 'path("a", "b")',
         "updates": {},
         "state": None,

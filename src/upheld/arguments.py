@@ -80,6 +80,10 @@ KINDS = {
     "decompose": Kind(_TEXT, "`auto`, `never` or `always`"),
     "equality": Kind(_TEXT, "`off`, `axioms` or `rewrite`"),
     "dialect": Kind(_TEXT, "`dl` or `dlog`"),
+    "threads": Kind(
+        _or_none(lambda n: isinstance(n, int) and not isinstance(n, bool) and n >= 1),
+        "a whole number of at least 1, or None",
+    ),
     "limits": Kind(_or_none(_is(Limits)), "an `upheld.Limits`, or None"),
     "stratification": Kind(_TEXT, "`granular`, `levels` or `coarsest`"),
     "granular": Kind(_or_none(_is(bool)), "True, False or None"),

@@ -127,11 +127,18 @@ def add_profile(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_evaluation(command: argparse.ArgumentParser, *, decompose: bool = False) -> None:
+def add_evaluation(command: argparse.ArgumentParser, *, decompose: bool = False, threads: bool = False) -> None:
     evaluation = command.add_argument_group("evaluation")
     evaluation.add_argument(
         "--engine", default="memory", help="memory, spark, or reference, which is slow and simple (default: memory)"
     )
+    if threads:
+        evaluation.add_argument(
+            "--threads",
+            type=int,
+            metavar="N",
+            help="threads of the memory engine for large pieces of work (default: as many as there are cores)",
+        )
     if decompose:
         add_decompose(evaluation)
     evaluation.add_argument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from types import ModuleType
 from typing import Protocol
@@ -18,6 +19,9 @@ from upheld.runtime.limits import Limits
 ENGINES = ("memory", "reference")
 NAMES = (*ENGINES, "spark")
 
+#: The variable of the environment with the number of threads, where a call does not say.
+THREADS = "UPHELD_THREADS"
+
 
 class EngineChoice(Protocol):
     """An engine with its options, such as `upheld.SparkEngine(...)`."""
@@ -30,15 +34,23 @@ class EngineChoice(Protocol):
         ...
 
 
-def open_engine(name: str | EngineChoice, core: Core, limits: Limits | None = None) -> Engine:
-    """Return a new engine of that name, or as it was chosen, for the facts of a program."""
+def open_engine(
+    name: str | EngineChoice, core: Core, limits: Limits | None = None, threads: int | None = None
+) -> Engine:
+    """Return a new engine of that name, or as it was chosen, for the facts of a program.
+
+    The memory engine uses this many threads, by default as `UPHELD_THREADS` says, or as many as there are cores.
+    """
     name = chosen_engine(name)
+    if threads is not None and name != "memory":
+        raise _without_threads(name if isinstance(name, str) else name.name)
     if not isinstance(name, str):
         return name.open(core, limits)
     if name == "reference":
         return ReferenceEngine(Meter(limits))
     if name == "memory":
-        engine: Engine = _memory("engine").MemoryEngine(core, Meter(limits))
+        threads = threads or _threads_of_environment() or _memory("threads").cores()
+        engine: Engine = _memory("engine").MemoryEngine(core, Meter(limits), threads=threads)
         return engine
     raise UsageError(
         Problem(
@@ -48,6 +60,23 @@ def open_engine(name: str | EngineChoice, core: Core, limits: Limits | None = No
             hint=nearest(name, NAMES),
         )
     )
+
+
+def _threads_of_environment() -> int | None:
+    """Return the number of threads that the environment sets, if it does."""
+    text = os.environ.get(THREADS, "").strip()
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or not int(text):
+        message, note = f"`{THREADS}` is {quote(text)}", "it is a whole number of at least 1"
+        raise UsageError(Problem("bad-threads", message, note=note, hint=f"set `{THREADS}=1`, or leave it out"))
+    return int(text)
+
+
+def _without_threads(engine: str) -> UsageError:
+    note = "`threads` is for the memory engine; the one on Spark has the cores of its session, the reference engine one"
+    message = f"the engine {quote(engine)} does not take a number of threads"
+    return UsageError(Problem("threads-of-another-engine", message, note=note, hint="leave `threads` out"))
 
 
 def chosen_engine(name: str | EngineChoice) -> str | EngineChoice:

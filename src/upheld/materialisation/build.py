@@ -53,6 +53,7 @@ def materialise(
     decompose: str = "auto",
     equality: str = "off",
     limits: Limits | None = None,
+    threads: int | None = None,
     stratification: str = "granular",
     granular: bool | None = None,
     progress: ProgressGiven = None,
@@ -79,6 +80,8 @@ def materialise(
             (`axioms`), or a congruence by one representative per class of equal constants (`rewrite`), which takes less
             time and memory. With `rewrite`, `eqrel` relations of a `.dl` program are stored as classes.
         limits: Limits on facts, rounds, time and memory.
+        threads: Number of threads of the memory engine for large pieces of work, by default as many as there are
+            cores. The facts, the changes and the statistics are the same for any number.
         stratification: One stratum for each group of mutually recursive atoms (`granular`), groups that do not depend
             on each other in one stratum (`levels`), or as few strata as negation allows (`coarsest`). The facts are the
             same.
@@ -125,6 +128,7 @@ def materialise(
         decompose=decompose,
         equality=equality,
         limits=limits,
+        threads=threads,
         stratification=chosen_stratification(stratification, granular),
         progress=progress,
         on_violation=on_violation,
@@ -161,6 +165,7 @@ def materialise_core(
     decompose: str = "auto",
     equality: str = "off",
     limits: Limits | None = None,
+    threads: int | None = None,
     stratification: str = "granular",
     progress: ProgressGiven = None,
     reopened: Reopened | None = None,
@@ -185,7 +190,9 @@ def materialise_core(
                 hint="leave `decompose` out, or use `equality=axioms`",
             )
         )
-    materialisation = Materialisation(core, stratify(core, stratification), engine, algorithm, limits, equality)
+    materialisation = Materialisation(
+        core, stratify(core, stratification), engine, algorithm, limits, equality, threads
+    )
     materialisation._on_violation = on_violation or default_choice(core)
     try:
         materialisation._materialise(chain(facts, own.items()), without, decompose, stratification, progress, reopened)
@@ -208,6 +215,7 @@ def restore(
     decompose: str = "auto",
     equality: str = "off",
     limits: Limits | None = None,
+    threads: int | None = None,
     stratification: str = "granular",
     granular: bool | None = None,
     progress: ProgressGiven = None,
@@ -233,6 +241,7 @@ def restore(
         decompose: As for `materialise`.
         equality: As for `materialise`; must be the value that was saved.
         limits: As for `materialise`.
+        threads: As for `materialise`.
         stratification: As for `materialise`.
         granular: As for `materialise`.
         progress: As for `materialise`.
@@ -267,6 +276,7 @@ def restore(
         "decompose": decompose,
         "equality": equality,
         "limits": limits,
+        "threads": threads,
         "stratification": chosen_stratification(stratification, granular),
         "progress": progress,
         "on_violation": on_violation,

@@ -79,6 +79,7 @@ class Lifecycle(Inspection):
         algorithm: str,
         limits: Limits | None,
         equality: str,
+        threads: int | None = None,
     ):
         #: The program as its author knows it, and as it is evaluated: with some of its rules decomposed.
         self._written = self._core = core
@@ -89,7 +90,7 @@ class Lifecycle(Inspection):
         self._representation: Plain
         self._represented_as = representation_of(core, equality)
         self._algorithm = self._represented_as.algorithm(algorithm)
-        self._chosen_engine = engine
+        self._chosen_engine, self._threads = engine, threads
         self._open(limits)
         self._read = facts_reader(engine)
         #: Digest of the program, which identifies it where facts are saved, once it is known.
@@ -129,7 +130,7 @@ class Lifecycle(Inspection):
             self._turns.prepare = lambda: (ready() or _nothing)()
 
     def _open(self, limits: Limits | None) -> None:
-        engine = self._engine = open_engine(self._chosen_engine, self._written, limits)
+        engine = self._engine = open_engine(self._chosen_engine, self._written, limits, self._threads)
         #: The engine as one whose facts may be lost, if it is one.
         self._remote = engine if isinstance(engine, Remote) else None
         #: The relations that the engine knows, those that the program no longer has among them.
@@ -272,7 +273,8 @@ class Lifecycle(Inspection):
     ) -> Self:
         limits, chosen = self._engine.meter.limits, engine or self._chosen_engine
         program = core or self._written
-        copy = type(self)(program, stratify(program), chosen, algorithm, limits, self._equality)
+        threads = self._threads if engine is None else None
+        copy = type(self)(program, stratify(program), chosen, algorithm, limits, self._equality, threads)
         copy._on_violation = REPORT
         copy._materialise(explicit, (), "never", "granular", None)
         return copy

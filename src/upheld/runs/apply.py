@@ -71,6 +71,7 @@ def apply(
     decompose: str = "auto",
     equality: str = "off",
     limits: Limits | None = None,
+    threads: int | None = None,
     look_ahead: bool = False,
     merge_waiting: int = 1,
     progress: ProgressGiven = None,
@@ -103,6 +104,7 @@ def apply(
         decompose: As for `materialise`.
         equality: As for `materialise`.
         limits: As for `materialise`; the materialisation and each transaction have them separately.
+        threads: As for `materialise`.
         look_ahead: Skip work that the next transaction would undo, if that has arrived.
         merge_waiting: Apply up to this many transactions that have arrived as one; in a file, all have arrived.
         progress: As for `materialise`.
@@ -126,7 +128,7 @@ def apply(
     if look_ahead and algorithm_named(algorithm).look_ahead is None:
         raise UsageError(_looks_nowhere(algorithm))
     with within(limits):
-        job = Job.of(program, engine, decompose, equality, confined, on_violation)
+        job = Job.of(program, engine, decompose, equality, confined, on_violation, threads)
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
     outputs = job.outputs or tuple(predicates)
     job.check_output(output)

@@ -59,6 +59,7 @@ def run(
     decompose: str = "auto",
     equality: str = "off",
     limits: Limits | None = None,
+    threads: int | None = None,
     progress: ProgressGiven = None,
     confined: bool = False,
     profile: str | Path | None = None,
@@ -81,6 +82,7 @@ def run(
         decompose: As for `materialise`.
         equality: As for `materialise`.
         limits: As for `materialise`.
+        threads: As for `materialise`.
         progress: As for `materialise`.
         confined: For programs you do not trust: refuse `.include` outside the program's folder, `.input` outside
             `facts`, and `.output` outside `output`.
@@ -92,7 +94,7 @@ def run(
         feed: Have `state` keep a feed from now on, as by `Materialisation.save`.
     """
     check_feed(feed, state)
-    job = Job.of(program, engine, decompose, equality, confined, on_violation)
+    job = Job.of(program, engine, decompose, equality, confined, on_violation, threads)
     job.check_output(output)
     check_profile(profile)
     algorithm = "rematerialise" if state is None else "adaptive"  # nothing will be updated unless it is saved
@@ -115,6 +117,7 @@ def load(
     decompose: str = "auto",
     equality: str = "off",
     limits: Limits | None = None,
+    threads: int | None = None,
     progress: ProgressGiven = None,
     confined: bool = False,
     on_violation: str | None = None,
@@ -129,11 +132,12 @@ def load(
         decompose: As for `materialise`.
         equality: As for `materialise`.
         limits: As for `materialise`.
+        threads: As for `materialise`.
         progress: As for `materialise`.
         confined: As for `run`.
         on_violation: As for `materialise`.
     """
-    job = Job.of(program, engine, decompose, equality, confined, on_violation)
+    job = Job.of(program, engine, decompose, equality, confined, on_violation, threads)
     warn(some([*job.lints, *without_facts(job.program, ())]))
     return job.materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
 
@@ -152,6 +156,8 @@ class Job:
     confined: bool = False
     #: Whether violations of constraints are refused or reported; None for the default of the dialect.
     on_violation: str | None = None
+    #: The number of threads of the memory engine; None for as many as there are cores.
+    threads: int | None = None
 
     @classmethod
     def of(
@@ -162,12 +168,13 @@ class Job:
         equality: str,
         confined: bool = False,
         on_violation: str | None = None,
+        threads: int | None = None,
     ) -> Job:
         parsed = parse(program, confined=confined)
         # RDF files may hold triples and quads that no rule speaks of.
         known = {TRIPLE: ("term",) * 3, QUAD: ("term",) * 4} if parsed.dialect == "dlog" else None
         compiled, formats = compile_with_formats(parsed, known)
-        return cls(parsed, compiled, formats, engine, decompose, equality, confined, on_violation)
+        return cls(parsed, compiled, formats, engine, decompose, equality, confined, on_violation, threads)
 
     @property
     def lints(self) -> list[Problem]:
@@ -205,6 +212,7 @@ class Job:
             decompose=self.decompose,
             equality=self.equality,
             limits=limits,
+            threads=self.threads,
             progress=progress,
             edited=edited,
             on_violation=self.on_violation,
@@ -245,6 +253,7 @@ class Job:
             decompose=self.decompose,
             equality=self.equality,
             limits=limits,
+            threads=self.threads,
             progress=progress,
             on_violation=self.on_violation,
         )

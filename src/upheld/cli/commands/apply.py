@@ -72,7 +72,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="after each commit, compare with a materialisation from scratch and stop if they differ",
     )
     add_files(command, outputs=True)
-    add_evaluation(command, decompose=True)
+    add_evaluation(command, decompose=True, threads=True)
     add_state(command)
     add_profile(command)
     add_limits(command)
@@ -95,6 +95,7 @@ def execute(options: argparse.Namespace) -> int:
             decompose=options.decompose,
             equality=options.equality,
             limits=limits_of(options),
+            threads=options.threads,
             confined=options.confined,
             look_ahead=options.look_ahead,
             merge_waiting=options.merge_waiting,

@@ -19,7 +19,7 @@ upheld run owl2rl -F data.ttl -D closure.nt
 def add_arguments(command: argparse.ArgumentParser) -> None:
     add_program(command)
     add_files(command, outputs=True)
-    add_evaluation(command, decompose=True)
+    add_evaluation(command, decompose=True, threads=True)
     add_state(command)
     add_profile(command)
     add_limits(command)
@@ -37,6 +37,7 @@ def execute(options: argparse.Namespace) -> int:
         decompose=options.decompose,
         equality=options.equality,
         limits=limits_of(options),
+        threads=options.threads,
         confined=options.confined,
         progress=sys.stderr.isatty(),
         profile=options.profile,

@@ -23,13 +23,14 @@ from upheld.engines.memory.storage.holders import Holders
 from upheld.engines.memory.storage.partitions import Parts
 from upheld.engines.memory.storage.strata import Placing
 from upheld.engines.memory.storage.table import FLAGS, Rows, Table, Touched
+from upheld.engines.memory.threads import Threads
 
 
 class Context:
     """The shared state of one engine. `engine` is that engine, or a weak reference to it."""
 
-    def __init__(self, engine: SetEngine, meter: Meter, codec: Codec, groupings: Groupings):
-        self.engine, self.meter, self.codec = engine, meter, codec
+    def __init__(self, engine: SetEngine, meter: Meter, codec: Codec, groupings: Groupings, threads: Threads):
+        self.engine, self.meter, self.codec, self.threads = engine, meter, codec, threads
         self.tables: dict[str, Table] = {}
         self.touched = Touched()
         #: The parts of tables, by the atoms of the program.

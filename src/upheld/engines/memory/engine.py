@@ -35,6 +35,7 @@ from upheld.engines.memory.storage.compaction import Reclaiming
 from upheld.engines.memory.storage.partitions import Parts
 from upheld.engines.memory.storage.rehearsal import rehearse
 from upheld.engines.memory.storage.table import BITS, Table
+from upheld.engines.memory.threads import Threads
 from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import classes_of_atoms
@@ -48,11 +49,17 @@ class MemoryEngine:
 
     name = "memory"
 
-    def __init__(self, core: Core, meter: Meter | None = None, new_codec: Callable[[Iterable[str]], Codec] = Codec):
+    def __init__(
+        self,
+        core: Core,
+        meter: Meter | None = None,
+        new_codec: Callable[[Iterable[str]], Codec] = Codec,
+        threads: int = 1,
+    ):
         codec = new_codec(_constants(core))
         groupings = Groupings(classes_of_atoms(core), codec)
         # The context does not hold the engine: then its memory is freed as soon as nobody does.
-        self.context = Context(weakref.proxy(self), meter or Meter(), codec, groupings)
+        self.context = Context(weakref.proxy(self), meter or Meter(), codec, groupings, Threads(threads))
         self.matcher = Matcher(self.context)
         self.reclaiming = Reclaiming(self.matcher)
         self.nothing = nothing(self.context)
@@ -80,7 +87,7 @@ class MemoryEngine:
     # -- sets ----------------------------------------------------------------------------------------------------------
 
     def declare(self, predicate: Predicate) -> None:
-        self.tables[predicate.name] = Table(predicate.name, predicate.types, self.context.touched)
+        self.tables[predicate.name] = Table(predicate.name, predicate.types, self.context.touched, self.context.threads)
         self._had_late_constants[predicate.name] = self.codec.has_late_constants
 
     def forget(self, predicate: Predicate) -> None:

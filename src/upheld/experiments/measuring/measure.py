@@ -21,6 +21,7 @@ from threading import Event, Thread
 from typing import Any
 
 import upheld
+from upheld.engines import THREADS
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.errors import Problem, UsageError
 from upheld.experiments.catalogue import experiment_named
@@ -132,6 +133,7 @@ def _measure(experiment: Experiment, settings: Settings, cells: list[Cell], file
         process = subprocess.Popen(
             [sys.executable, "-m", "upheld.experiments.measuring.measure"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
+            env={**os.environ, THREADS: "1"},  # as the engines of the papers, which are compared by time
         )  # fmt: skip
         assert process.stdin is not None and process.stdout is not None
 

@@ -21,11 +21,11 @@ from upheld.engines.memory.joins import matching, strategies
 def hot(after: int = 0) -> Iterator[list[str]]:
     """Rules are hot after so many instances, however large their tables are; yield those that have kernels run."""
     ran: list[str] = []
-    run = hot_rules.Nest.run
+    made_of = hot_rules.Nest.made_of
 
-    def noted(nest, kernel, B, width):
+    def noted(nest, B, width):
         ran.append(str(nest.join.plan.rule))
-        run(nest, kernel, B, width)
+        return made_of(nest, B, width)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hot_rules, "HOT", after)
@@ -34,7 +34,7 @@ def hot(after: int = 0) -> Iterator[list[str]]:
         patch.setattr(hot_rules, "CACHED_ROWS", 1 << 31)
         patch.setattr(hot_rules, "_kernels", {})
         patch.setattr(hot_rules, "_heat", hot_rules.Counter())
-        patch.setattr(hot_rules.Nest, "run", noted)
+        patch.setattr(hot_rules.Nest, "made_of", noted)
         yield ran
 
 

@@ -15,6 +15,7 @@ from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import groups as group_kernels
 from upheld.engines.memory.kernels import indexes as index_kernels
 from upheld.engines.memory.kernels import pairs as pair_kernels
+from upheld.engines.memory.kernels import regions as region_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.storage.table import FLAGS, key_view
 
@@ -24,6 +25,7 @@ MODULE_OF = {
     for module in (
         hashing,
         row_kernels,
+        region_kernels,
         flag_kernels,
         pair_kernels,
         count_kernels,

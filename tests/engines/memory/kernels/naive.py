@@ -303,6 +303,11 @@ def unseen_pairs(pairs: Sequence[Row], seen: set[Row], width: int, height: int) 
     return out
 
 
+def unknown_pairs(pairs: Sequence[Row], seen: set[Row]) -> list[Row]:
+    """The pairs that were not seen before; those without a bit are never seen."""
+    return [pair for pair in pairs if pair not in seen]
+
+
 # -- groups -----------------------------------------------------------------------------------------------------------
 
 

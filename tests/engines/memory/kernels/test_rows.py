@@ -419,6 +419,10 @@ def test_pairs_as_bits(rows, data, width, height):
     assert {64 * w + b for w, word in enumerate(words.tolist()) for b in range(64) if word >> b & 1} == cells
     asked = data.draw(small_pairs())
     out = np.full((len(asked), 2), NONSENSE, np.int32)
+    before = words.copy()
+    found = pair_kernels.unknown_pairs(numbers(asked, np.int32).reshape(-1, 2), words, width, height, out)
+    assert tuples(out[:found]) == naive.unknown_pairs(asked, inside)
+    assert words.tolist() == before.tolist()
     found = pair_kernels.unseen_pairs(numbers(asked, np.int32).reshape(-1, 2), words, width, height, out)
     assert tuples(out[:found]) == naive.unseen_pairs(asked, inside, width, height)
 

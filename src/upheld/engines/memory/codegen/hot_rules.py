@@ -10,15 +10,15 @@ import hashlib
 import inspect
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from upheld.engines.memory.codegen.source import Shape, shape_of, source_of
 from upheld.engines.memory.joins.batch import Join, pair_room
-from upheld.engines.memory.joins.sinks import HeadSink
+from upheld.engines.memory.joins.sinks import Heads, HeadSink
 from upheld.engines.memory.kernels import hashing, jit
 from upheld.engines.memory.plans.plan import AtomStep
 from upheld.engines.memory.storage.codec import Codes
@@ -37,8 +37,17 @@ CACHED_ROWS = 1 << 15
 #: The name of threads that compile.
 THREAD = "upheld-compiles-a-rule"
 
-#: Sends a batch of bindings through a plan.
-Run = Callable[[Codes, int], None]
+
+class Runner(Protocol):
+    """Sends batches of bindings through a plan."""
+
+    def made_of(self, B: Codes, width: int) -> Iterator[Any]:
+        """Yield what the sink of the plan makes of a batch of bindings, piece by piece."""
+        ...
+
+
+#: Returns what runs a join: the join itself, or a kernel of its own.
+MakeRunner = Callable[[Join], Runner]
 
 #: A shape, and the types of the arguments that its kernel is compiled for.
 _Key = tuple[Shape, Any]
@@ -48,51 +57,69 @@ _heat: Counter[Shape] = Counter()
 _kernels: dict[_Key, Callable[..., tuple[int, int, int]] | Exception | None] = {}
 
 
-def quickest(join: Join, sink: HeadSink) -> Run:
-    """Return the quickest way there is by now to send bindings through a plan to its heads."""
+class Quickest(NamedTuple):
+    """The quickest way there is by now to send bindings through a plan to its heads."""
+
+    runner: MakeRunner
+    #: The shape of the plan, if its instances are to be counted.
+    shape: Shape | None = None
+
+    def note(self, instances: int) -> None:
+        """Note how many instances were met in this way."""
+        if self.shape is not None:
+            _heat[self.shape] += instances
+
+
+def quickest(join: Join, sink: HeadSink, marks: bool) -> Quickest:
+    """Return the quickest way to run a plan; `marks` says whether it may put pairs among the known ones."""
     if sink.wide or any(table.n > CACHED_ROWS for table in join.plan.tables[1:]):
-        return join.run
+        return Quickest(generic)
     shape = shape_of(join.plan)
     if shape is None:
-        return join.run
-    if _heat[shape] >= HOT:
-        nest = Nest(join, sink)
-        kernel = _kernel(shape, nest)
-        return join.run if kernel is None else lambda B, width: nest.run(kernel, B, width)
+        return Quickest(generic)
+    if _heat[shape] < HOT:
+        return Quickest(generic, shape)
+    kernel = _kernel(shape, Nest(join, sink, marks))
+    if kernel is None:
+        return Quickest(generic)
+    return Quickest(lambda join: Nest(join, sink, marks, kernel))
 
-    def run(B: Codes, width: int) -> None:
-        before = sink.instances
-        join.run(B, width)
-        _heat[shape] += sink.instances - before
 
-    return run
+def generic(join: Join) -> Runner:
+    """Return the generic kernels for a join."""
+    return join
 
 
 class Nest:
     """One run of a plan by a kernel of its own."""
 
-    def __init__(self, join: Join, sink: HeadSink):
-        self.join, self.sink = join, sink
+    def __init__(
+        self, join: Join, sink: HeadSink, marks: bool, kernel: Callable[..., tuple[int, int, int]] | None = None
+    ):
+        self.join, self.sink, self.marks, self.kernel = join, sink, marks, kernel
         self.steps = [step for step in join.plan.steps if isinstance(step, AtomStep)]
-        # As in the generic joins, rows that are entered meanwhile are not met: indexes stay as they are now.
-        self.indexes = [None if step.filters else step.source.index(step.known) for step in self.steps]
+        self.indexes = [None if step.filters else join.index(step) for step in self.steps]
 
-    def run(self, kernel: Callable[..., tuple[int, int, int]], B: Codes, width: int) -> None:
-        head = self.join.plan.head
+    def made_of(self, B: Codes, width: int) -> Iterator[Heads]:
+        assert self.kernel is not None, "a kernel that is compiled"
+        head, came = self.join.plan.head, self.join.made
+        came[0] += width
         made = np.empty((pair_room(width), head.arity), head.rows.dtype)
         at = np.full(len(self.steps), -1, np.int64)
         i = 0
         while i < width:
             # The tables may have grown, and their arrays moved, since the last time round.
-            i, found, met = kernel(*self.arguments(i, at, width, B, made))
+            i, found, met = self.kernel(*self.arguments(i, at, width, B, made))
             self.join.tick(self.join.plan.rule)
-            if met:
-                self.sink.take_made(made[:found], met)
+            came[-1] += met
+            if met:  # who does not mark pairs does not enter them at once either, and the array is used again
+                yield Heads(made[:found] if self.marks else made[:found].copy(), met, self.marks)
 
     def arguments(self, i: int, at: Codes, width: int, B: Codes, made: Any) -> tuple[Any, ...]:
         steps = tuple(map(self._arrays, self.steps, self.indexes))
         known = self.sink.known_pairs()
-        return i, at, width, B, steps, self.join.plan.constants, known.words, known.width, known.height, made
+        constants = self.join.plan.constants
+        return i, at, width, B, steps, constants, known.words, known.width, known.height, self.marks, made
 
     def _arrays(self, step: AtomStep, index: ChainIndex | BlockIndex | None) -> tuple[Any, ...]:
         """Return what ARRAYS names."""

@@ -66,8 +66,8 @@ def source_of(shape: Shape, name: str) -> str:
         at      for each loop where to go on in it, -1 for its beginning
         B       bindings of the first variables, `width` of them
         steps   for each step what ARRAYS says
-        words   bits of head pairs that need not be made, and become so when they are made; a matrix of `bits_width`
-                by `bits_height`
+        words   bits of head pairs that need not be made; a matrix of `bits_width` by `bits_height`
+        marks   whether pairs that are made become so, which is for one thread alone
         made    takes the head rows
 
     It returns the binding to go on with, how many rows it made, and how many instances it met. It comes back when
@@ -104,7 +104,7 @@ class _Writer:
 
     def source(self, name: str) -> str:
         shape = self.shape
-        self.write(f"def {name}(i, at, width, B, steps, constants, words, bits_width, bits_height, made):")
+        self.write(f"def {name}(i, at, width, B, steps, constants, words, bits_width, bits_height, marks, made):")
         for k, step in enumerate(shape.steps):
             self.write(f"{', '.join(f'{array}{k}' for array in ARRAYS[step.kind])} = steps[{k}]")
             self.write(f"mask{k}, shift{k} = len(slots{k}) - 1, shift_of(len(slots{k}))")
@@ -211,6 +211,7 @@ class _Writer:
                 "bit = np.uint64(1) << np.uint64(cell & 63)",
                 "word = words[cell >> 6]",
                 "new = word & bit == 0",
+                "if new and marks:",
                 "words[cell >> 6] = word | bit",
             )
             self.write("if new:")

@@ -14,7 +14,7 @@ from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.counting import Counts, counted, numbers_of, scratch
 from upheld.engines.memory.joins.matching import Matcher, Where
-from upheld.engines.memory.joins.sinks import made_rows
+from upheld.engines.memory.joins.sinks import fitted, made_rows
 from upheld.engines.memory.plans.plan import LOWEST
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, membership
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth, are_in
@@ -216,7 +216,7 @@ class MemoryInstances:
             for group in self.groups:
                 terms, constants = planner.kept_terms(group.rule.head, group.rule.variables())
                 table = context.tables[group.rule.head.predicate]
-                heads = made_rows(table, terms, constants, group.B, len(group), wide=True)
+                heads = fitted(table, made_rows(table, terms, constants, group.B, len(group), wide=True))
                 counting.add_rows(collected, table, heads, NOTHING, None)
             return numbers_of(collected, counting)
 

@@ -11,12 +11,12 @@ from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.batch import Sink, extended
 from upheld.engines.memory.joins.few_facts import Instances, count_heads, new_state
 from upheld.engines.memory.joins.matching import Matcher, Where
-from upheld.engines.memory.joins.sinks import made_joined_rows, made_rows
+from upheld.engines.memory.joins.sinks import fitted, made_joined_rows, made_rows
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, Plan
 from upheld.engines.memory.rounds.bytecode import Columns, by_table
 from upheld.engines.memory.rounds.records import LOGGED
-from upheld.engines.memory.sets.collected import Collected
+from upheld.engines.memory.sets.collected import Collected, MadeRows
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.sets.journal import Journal
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
@@ -49,7 +49,9 @@ class Counting:
     def sink(self, collected: Collected, reject: Truth, plan: Plan, start: Table | None) -> Sink:
         return TallySink(self, collected, reject, plan, plan.has_wide_values(start))
 
-    def add_rows(self, collected: Collected, table: Table, values: Rows, reject: Truth, heights: Codes | None) -> None:
+    def add_rows(
+        self, collected: Collected, table: Table, values: MadeRows, reject: Truth, heights: Codes | None
+    ) -> None:
         """Count the heads of some instances, given by their values."""
         table.column(self.numbers)
         log, used = self.journal.log(table, self.numbers, self.sign, len(values))
@@ -97,7 +99,9 @@ class Scratch(Counting):
         super().__init__(Journal(), _SCRATCH, 1)
         self.context = context
 
-    def add_rows(self, collected: Collected, table: Table, values: Rows, reject: Truth, heights: Codes | None) -> None:
+    def add_rows(
+        self, collected: Collected, table: Table, values: MadeRows, reject: Truth, heights: Codes | None
+    ) -> None:
         if _SCRATCH not in table.columns:
             self.context.scratched.append(table)  # before it gets the column: an interruption leaves no stray one
         super().add_rows(collected, table, values, reject, heights)
@@ -110,18 +114,23 @@ class TallySink:
         self.counting, self.collected, self.reject = counting, collected, reject
         self.plan, self.wide = plan, wide
 
-    def take(self, B: Codes, width: int) -> None:
+    def make(self, B: Codes, width: int) -> tuple[MadeRows, Codes | None]:
         heights = B[self.plan.last.index(HEIGHT)] if self.counting.ranked is not None else None
         plan = self.plan
-        self._count(made_rows(plan.head, plan.terms, plan.constants, B, width, self.wide), heights)
+        return made_rows(plan.head, plan.terms, plan.constants, B, width, self.wide), heights
 
-    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
+    def make_joined(
+        self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int
+    ) -> tuple[MadeRows, Codes | None]:
         if self.counting.ranked is not None:
-            self.take(extended(B, step, parents, matches, count), count)
-        else:
-            self._count(made_joined_rows(self.plan, B, step, parents, matches, count, self.wide), None)
+            return self.make(extended(B, step, parents, matches, count), count)
+        return made_joined_rows(self.plan, B, step, parents, matches, count, self.wide), None
 
-    def _count(self, values: Rows, heights: Codes | None) -> None:
+    def enter(self, piece: tuple[MadeRows, Codes | None]) -> None:
+        values, heights = piece
+        self._count(fitted(self.plan.head, values) if self.wide else values, heights)
+
+    def _count(self, values: MadeRows, heights: Codes | None) -> None:
         meter = self.collected.context.meter
         meter.instances(self.plan.rule, len(values))
         self.counting.note(len(values))

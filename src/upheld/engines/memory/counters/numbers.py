@@ -21,7 +21,7 @@ from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.rounds.bytecode import Columns
 from upheld.engines.memory.rounds.driver import SmallRounds
 from upheld.engines.memory.rounds.strata.small_strata import SmallStrata
-from upheld.engines.memory.sets.collected import Collected
+from upheld.engines.memory.sets.collected import Collected, MadeRows
 from upheld.engines.memory.sets.expressions import Deferred, MemorySet, Settled, nothing, own_set, with_numbers
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
@@ -112,7 +112,9 @@ class SupportCounting(TotalCounting):
     def columns(self) -> Columns:
         return Columns(self.ranks.rank, self.ranks.total, self.ranks.support)
 
-    def add_rows(self, collected: Collected, table: Table, values: Rows, reject: Truth, heights: Codes | None) -> None:
+    def add_rows(
+        self, collected: Collected, table: Table, values: MadeRows, reject: Truth, heights: Codes | None
+    ) -> None:
         assert heights is not None, "derivations that are not ranked"
         journal = self.journal
         log, used = journal.log(table, self.numbers, self.sign, len(values))

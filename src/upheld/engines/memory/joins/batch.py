@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from upheld.engines.memory.plans.plan import (
 from upheld.engines.memory.sets.truth_tables import Truth, are_in
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.partitions import Part
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Rows, Table
 from upheld.language.core import Apply, Atom, Builtin, Rule
 from upheld.language.syntax.ast import Variable
 
@@ -44,12 +44,23 @@ Truths = Mapping[Place, Truth]
 
 
 class Sink(Protocol):
-    """Takes what comes out of a join: bindings of the plan's last variables."""
+    """Takes what comes out of a join: bindings of the plan's last variables.
 
-    def take(self, B: Codes, width: int) -> None: ...
+    First it makes something of them, such as heads, which changes nothing that anybody reads: several threads may do
+    so at once. The pieces that come of it are then entered, in order.
+    """
 
-    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
-        """Take bindings that were not made yet: pairs of a binding in B and a row that the last step matched."""
+    def make(self, B: Codes, width: int) -> Any: ...
+
+    def make_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> Any:
+        """As `make`, of bindings that are not there yet: pairs of a binding in B and a row that the last step matched.
+
+        The arrays of pairs are used again for the next ones.
+        """
+        ...
+
+    def enter(self, piece: Any) -> None:
+        """Take a piece that was made."""
         ...
 
 
@@ -59,8 +70,14 @@ class FunctionSink:
     def __init__(self, take: Callable[[Codes, int], None]):
         self.take = take
 
-    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
-        self.take(extended(B, step, parents, matches, count), count)
+    def make(self, B: Codes, width: int) -> tuple[Codes, int]:
+        return B, width
+
+    def make_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> tuple[Codes, int]:
+        return extended(B, step, parents, matches, count), count
+
+    def enter(self, piece: tuple[Codes, int]) -> None:
+        self.take(*piece)
 
 
 #: Lists the rows of a table or a part that are in a set, for atoms that share no variable with what comes before.
@@ -88,39 +105,59 @@ class Join:
         self.plan, self.truths, self.planner, self.types, self.sink = plan, truths, planner, types, sink
         self.tick, self.listing, self.rank = tick, listing, rank
         self.made = [0] * (len(plan.steps) + 1)
+        #: The indexes that steps look into. They stay as they are: rows that are entered meanwhile are not to be met.
+        self._indexes: dict[AtomStep, ChainIndex | BlockIndex] = {}
 
     def within(self, truths: Truths) -> Join:
         """Return a run of the same plan with atoms matched elsewhere."""
         return Join(self.plan, truths, self.planner, self.types, self.sink, self.tick, self.listing, self.rank)
 
-    def run(self, B: Codes, width: int) -> None:
-        """Send a batch of bindings of the plan's first variables through all steps."""
-        self._step(0, B, width)
+    def apart(self, tick: Callable[[Rule], None]) -> Join:
+        """Return a run of the same plan for another thread, with what came to each step counted apart."""
+        join = Join(self.plan, self.truths, self.planner, self.types, self.sink, tick, self.listing, self.rank)
+        join._indexes = self._indexes
+        return join
 
-    def _step(self, at: int, B: Codes, width: int) -> None:
+    def index(self, step: AtomStep) -> ChainIndex | BlockIndex:
+        """Return the index that a step looks into, with the rows that were there when it was first asked for."""
+        index = self._indexes.get(step)
+        if index is None:
+            index = self._indexes[step] = step.source.index(step.known)
+        return index
+
+    def run(self, B: Codes, width: int) -> None:
+        """Send a batch of bindings of the plan's first variables through all steps, and enter what comes out."""
+        for piece in self.made_of(B, width):
+            self.sink.enter(piece)
+
+    def made_of(self, B: Codes, width: int) -> Iterator[Any]:
+        """Yield what the sink makes of a batch of bindings of the plan's first variables, piece by piece."""
+        return self._step(0, B, width)
+
+    def _step(self, at: int, B: Codes, width: int) -> Iterator[Any]:
         if width == 0:
             return
         self.made[at] += width
         if at == len(self.plan.steps):
-            self.sink.take(B, width)
+            yield self.sink.make(B, width)
             return
         self.tick(self.plan.rule)
         step = self.plan.steps[at]
         if isinstance(step, BuiltinStep):
-            self._builtin(at, step, B, width)
+            yield from self._builtin(at, step, B, width)
         elif isinstance(step, ChoiceStep):
-            self._choose(at, step, B, width)
+            yield from self._choose(at, step, B, width)
         elif step.filters:
-            self._filter(at, step, B, width)
+            yield from self._filter(at, step, B, width)
         elif step.known:
-            self._probe(at, step, B, width)
+            yield from self._probe(at, step, B, width)
         else:
-            self._cross(at, step, B, width)
+            yield from self._cross(at, step, B, width)
 
-    def _filter(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
+    def _filter(self, at: int, step: AtomStep, B: Codes, width: int) -> Iterator[Any]:
         """Keep the bindings under which the atom, all of it known, holds; or, negated, does not."""
         there = self._holds(step, B, width)
-        self._keep(at, B, ~there if step.negated else there)
+        return self._keep(at, B, ~there if step.negated else there)
 
     def _holds(self, step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.bool_]:
         table = step.table
@@ -141,10 +178,10 @@ class Join:
             self._raise(step, result, matches)
         return result
 
-    def _choose(self, at: int, step: ChoiceStep, B: Codes, width: int) -> None:
+    def _choose(self, at: int, step: ChoiceStep, B: Codes, width: int) -> Iterator[Any]:
         """Join each binding with the atom that has fewer rows for it, and look the other atom up; or let many meet."""
         if width >= FEWEST_TO_MEET:
-            B = self._meet(at, step, B, width)
+            B = yield from self._meet(at, step, B, width)
             width = B.shape[1]
         fewer = fewer_rows(step, B, width)
         for (join, check), mine in zip(step.ways, (fewer, ~fewer), strict=True):
@@ -152,9 +189,9 @@ class Join:
                 part = B if mine.all() else B.compress(mine, 1)
                 for parents, matches, found in self.matches(join, part, part.shape[1]):
                     made = self._extended(part, join, parents, matches, found)
-                    self._keep(at, made, self._holds(check, made, found))
+                    yield from self._keep(at, made, self._holds(check, made, found))
 
-    def _meet(self, at: int, step: ChoiceStep, B: Codes, width: int) -> Codes:
+    def _meet(self, at: int, step: ChoiceStep, B: Codes, width: int) -> Generator[Any, None, Codes]:
         """Send on what comes of the bindings for which it pays to meet; return the others."""
         (first, second), (other, _) = step.ways
         wanted = _wanted(first, B, width), _wanted(other, B, width)
@@ -170,23 +207,23 @@ class Join:
             if second.ranked and found:
                 made = self._extended(part, first, parents, matches[0], found)
                 self._raise(second, made, matches[1])
-                self._step(at + 1, made, found)
+                yield from self._step(at + 1, made, found)
             else:
-                self._extend(at, first, part, parents, matches[0], found)
+                yield from self._extend(at, first, part, parents, matches[0], found)
         return B.take(others, 1)
 
-    def _keep(self, at: int, B: Codes, kept: np.ndarray) -> None:
+    def _keep(self, at: int, B: Codes, kept: np.ndarray) -> Iterator[Any]:
         count = int(np.count_nonzero(kept))
-        self._step(at + 1, B if count == len(kept) else B.compress(kept, 1), count)
+        return self._step(at + 1, B if count == len(kept) else B.compress(kept, 1), count)
 
-    def _probe(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
+    def _probe(self, at: int, step: AtomStep, B: Codes, width: int) -> Iterator[Any]:
         for parents, matches, found in self.matches(step, B, width):
-            self._extend(at, step, B, parents, matches, found)
+            yield from self._extend(at, step, B, parents, matches, found)
 
     def matches(self, step: AtomStep, B: Codes, width: int) -> Iterator[tuple[Rows, Rows, int]]:
         """Yield the pairs of a binding and a row that an atom matches, as many at a time as there is room for."""
         table, truth = step.table, self.truths[step.place]
-        index = step.source.index(step.known)
+        index = self.index(step)
         room = pair_room(width)
         parents, matches = np.empty(room, np.int32), np.empty(room, np.int32)
         wanted = _wanted(step, B, width)
@@ -198,7 +235,7 @@ class Join:
             if found:
                 yield parents, matches, found
 
-    def _cross(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
+    def _cross(self, at: int, step: AtomStep, B: Codes, width: int) -> Iterator[Any]:
         table = step.table
         candidates = self.listing(step.source, step.place)
         for first, repeated in step.equal:
@@ -208,16 +245,16 @@ class Join:
         while i < width:
             i, j, found = row_kernels.cross(i, j, width, candidates, parents, matches)
             self.tick(self.plan.rule)
-            self._extend(at, step, B, parents, matches, found)
+            yield from self._extend(at, step, B, parents, matches, found)
 
-    def _extend(self, at: int, step: AtomStep, B: Codes, parents: Rows, matches: Rows, found: int) -> None:
+    def _extend(self, at: int, step: AtomStep, B: Codes, parents: Rows, matches: Rows, found: int) -> Iterator[Any]:
         if found and at + 1 == len(self.plan.steps) and not step.ranked:
             self.made[at + 1] += found
-            self.sink.take_joined(B, step, parents, matches, found)
+            yield self.sink.make_joined(B, step, parents, matches, found)
         elif found:
-            self._step(at + 1, self._extended(B, step, parents, matches, found), found)
+            yield from self._step(at + 1, self._extended(B, step, parents, matches, found), found)
 
-    def _builtin(self, at: int, step: BuiltinStep, B: Codes, width: int) -> None:
+    def _builtin(self, at: int, step: BuiltinStep, B: Codes, width: int) -> Iterator[Any]:
         builtin = step.builtin
         batch = Batch(self.planner.codec, dict(zip(step.before, B, strict=True)), width)
         left, right = builtin.arguments
@@ -228,15 +265,15 @@ class Join:
             for parents, values in generate(right, builtin.type, batch, CHUNK):
                 self.tick(self.plan.rule)
                 if step.binds:
-                    self._step(at + 1, np.vstack([B.take(parents, 1), values]), len(parents))
+                    yield from self._step(at + 1, np.vstack([B.take(parents, 1), values]), len(parents))
                 else:
                     parents = parents[batch.columns[left.name][parents] == values]
-                    self._step(at + 1, B.take(parents, 1), len(parents))
+                    yield from self._step(at + 1, B.take(parents, 1), len(parents))
         elif step.binds:
             values, known = evaluate(right, builtin.type, batch)
-            self._keep(at, np.vstack([B, values]), np.broadcast_to(known, width))
+            yield from self._keep(at, np.vstack([B, values]), np.broadcast_to(known, width))
         else:
-            self._keep(at, B, holds(builtin, batch))
+            yield from self._keep(at, B, holds(builtin, batch))
         if batch.undefined:
             self._refuse_undefined(at, step, B, batch.undefined)
 
@@ -284,6 +321,14 @@ def batches(
     table: Table, rows: Rows, atom: Atom, variables: tuple[str, ...], rank: str | None = None
 ) -> Iterator[tuple[Codes, int]]:
     """Yield bindings of an atom's variables to rows, a chunk at a time, without rows that repeat a variable wrongly."""
+    first, rows = columns_of(table, rows, atom)
+    for start in range(0, len(rows), CHUNK):
+        chunk = rows[start : start + CHUNK]
+        yield batch(table, chunk, first, variables, rank), len(chunk)
+
+
+def columns_of(table: Table, rows: Rows, atom: Atom) -> tuple[dict[str, int], Rows]:
+    """Return the first column of each variable of an atom, and the rows that do not repeat a variable wrongly."""
     first: dict[str, int] = {}
     for column, term in enumerate(atom.terms):
         if isinstance(term, Variable):
@@ -291,18 +336,21 @@ def batches(
                 rows = rows[table.rows[rows, first[term.name]] == table.rows[rows, column]]
             else:
                 first[term.name] = column
-    for start in range(0, len(rows), CHUNK):
-        chunk = rows[start : start + CHUNK]
-        B = np.empty((len(variables), len(chunk)), np.int64)
-        values = table.rows.take(chunk, 0)  # whole rows, which is faster than one column after the other
-        for k, name in enumerate(variables):
-            if name == ROW:
-                B[k] = chunk
-            elif name == HEIGHT:
-                B[k] = LOWEST if rank is None else table.column(rank)[chunk]
-            else:
-                B[k] = values[:, first[name]]
-        yield B, len(chunk)
+    return first, rows
+
+
+def batch(table: Table, rows: Rows, first: Mapping[str, int], variables: tuple[str, ...], rank: str | None) -> Codes:
+    """Return the bindings of variables, which are in the columns `first`, to rows of a table."""
+    B = np.empty((len(variables), len(rows)), np.int64)
+    values = table.rows.take(rows, 0)  # whole rows, which is faster than one column after the other
+    for k, name in enumerate(variables):
+        if name == ROW:
+            B[k] = rows
+        elif name == HEIGHT:
+            B[k] = LOWEST if rank is None else table.column(rank)[rows]
+        else:
+            B[k] = values[:, first[name]]
+    return B
 
 
 def pair_room(width: int) -> int:

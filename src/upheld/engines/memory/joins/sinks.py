@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
 import numpy as np
 
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import AtomStep, Places, Plan
-from upheld.engines.memory.sets.bit_matrix import DenseBits
+from upheld.engines.memory.sets.bit_matrix import NO_PAIRS, DenseBits
 from upheld.engines.memory.sets.collected import Collected, MadeRows
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.engines.memory.storage.codec import Codes
@@ -30,47 +34,72 @@ class HeadSink:
         #: Then heads are appended: there is nothing to be found.
         self._appended = 0 if plan.makes_distinct_heads and not reject[0] else -1
 
-    def take(self, B: Codes, width: int) -> None:
+        #: Whether known pairs are left out of heads as they are made.
+        self._sifts = False
+
+    @contextmanager
+    def sifting(self) -> Iterator[None]:
+        """Leave known pairs out of heads that are made in the block, for threads of which none puts pairs there."""
+        self._sifts = True
+        try:
+            yield
+        finally:
+            self._sifts = False
+
+    def make(self, B: Codes, width: int) -> Heads:
         plan = self.plan
-        self._enter(made_rows(plan.head, plan.terms, plan.constants, B, width, self.wide))
+        return self._heads(made_rows(plan.head, plan.terms, plan.constants, B, width, self.wide))
 
-    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
-        self._enter(made_joined_rows(self.plan, B, step, parents, matches, count, self.wide))
+    def make_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> Heads:
+        return self._heads(made_joined_rows(self.plan, B, step, parents, matches, count, self.wide))
 
-    def _enter(self, rows: MadeRows) -> None:
-        self._met(len(rows))
-        table = self.plan.head
+    def _heads(self, rows: MadeRows) -> Heads:
+        known = self.known_pairs() if self._sifts and not self.wide else NO_PAIRS
+        return Heads(known.unknown(rows) if known.width and rows.dtype == np.int32 else rows, len(rows))
+
+    def enter(self, piece: Heads) -> None:
+        table, rows = self.plan.head, piece.rows
+        self.instances += piece.instances
+        self.collected.context.meter.instances(self.plan.rule, piece.instances)
+        if self.wide:
+            rows = fitted(table, rows)
         if table.n == self._appended:
-            self._note_facts(self.collected.append(table, rows))
+            facts = self.collected.append(table, rows)
             self._appended = table.n
+        elif piece.are_known:
+            facts = self.collected.enter_unseen(table, rows, self.reject)
         else:
-            self._note_facts(self.collected.enter(table, rows, self.reject))
+            facts = self.collected.enter(table, rows, self.reject)
+        self.collected.context.meter.found(facts)
+
+    def enter_all(self, pieces: Sequence[Heads]) -> None:
+        """Enter several pieces, in order."""
+        if self.plan.head.n == self._appended or any(heads.are_known for heads in pieces):
+            for heads in pieces:
+                self.enter(heads)
+        elif pieces:
+            # In one piece, so that the work is worth sharing.
+            self.enter(
+                Heads(np.concatenate([heads.rows for heads in pieces]), sum(heads.instances for heads in pieces))
+            )
 
     def known_pairs(self) -> DenseBits:
         """Return the heads that need not be made again, as far as they are known."""
         return self.collected.known_pairs(self.plan.head)
 
-    def take_made(self, rows: MadeRows, instances: int) -> None:
-        """Take the heads of `instances` instances that were not among the known pairs."""
-        self._met(instances)
-        self._note_facts(self.collected.enter_unseen(self.plan.head, rows, self.reject))
 
-    def _met(self, instances: int) -> None:
-        self.instances += instances
-        self.collected.context.meter.instances(self.plan.rule, instances)
+class Heads(NamedTuple):
+    """Heads of some instances; of those among the known pairs, some or all are left out."""
 
-    def _note_facts(self, facts: int) -> None:
-        self.collected.context.meter.found(facts)
+    rows: MadeRows
+    instances: int
+    #: Whether all that were not among the known pairs have been put there.
+    are_known: bool = False
 
 
 def made_rows(table: Table, terms: Places, constants: Codes, B: Codes, width: int, wide: bool) -> MadeRows:
-    """Return the rows that terms name under bindings; the table is widened first if a value asks for it."""
-    if wide:
-        values = [int(c) for c in constants]
-        for t in terms[terms >= 0]:
-            values += [int(B[t].min()), int(B[t].max())]
-        table.fit(min(values, default=0), max(values, default=0))
-    heads = np.empty((width, table.arity), table.rows.dtype)
+    """Return the rows that terms name under bindings, for `fitted` if values may be wide."""
+    heads = np.empty((width, table.arity), np.int64 if wide else table.rows.dtype)
     row_kernels.make_rows(B, width, terms, constants, heads)
     return heads
 
@@ -78,11 +107,15 @@ def made_rows(table: Table, terms: Places, constants: Codes, B: Codes, width: in
 def made_joined_rows(
     plan: Plan, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int, wide: bool
 ) -> MadeRows:
-    """Return the head rows of bindings joined with matched rows, with no batch in between."""
+    """As `made_rows`, under bindings joined with matched rows, with no batch in between."""
     table = plan.head
     heads = np.empty((count, table.arity), np.int64 if wide else table.rows.dtype)
     row_kernels.make_joined_rows(B, parents, step.table.rows, matches, count, plan.joined_terms, plan.constants, heads)
-    if wide and heads.size:
-        table.fit(int(heads.min()), int(heads.max()))
-        heads = heads.astype(table.rows.dtype)
     return heads
+
+
+def fitted(table: Table, heads: MadeRows) -> MadeRows:
+    """Return rows with wide values as those of a table, which is widened first if a value asks for it."""
+    if heads.size:
+        table.fit(int(heads.min()), int(heads.max()))
+    return heads.astype(table.rows.dtype, copy=False)

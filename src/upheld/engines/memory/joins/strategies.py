@@ -12,8 +12,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, quickest
+from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, MakeRunner, generic, quickest
 from upheld.engines.memory.context import Context
+from upheld.engines.memory.joins import side_by_side
 from upheld.engines.memory.joins.batch import Join, batches
 from upheld.engines.memory.joins.bulk_copy import Copying
 from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET
@@ -145,8 +146,12 @@ def may_be_compiled(delta: Delta) -> bool:
 
 def run_compiled(delta: Delta) -> None:
     """Run the kernel of the rule once it is compiled, and batches until then or where they are as fast."""
-    assert isinstance(delta.join.sink, HeadSink), "a sink of heads"
-    run_in_batches(delta, quickest(delta.join, delta.join.sink))
+    join, sink = delta.join, delta.join.sink
+    assert isinstance(sink, HeadSink), "a sink of heads"
+    way = quickest(join, sink, marks=not pays_side_by_side(delta))
+    before = sink.instances
+    run_in_batches(delta, way.runner)
+    way.note(sink.instances - before)
 
 
 # -- batches -----------------------------------------------------------------------------------------------------------
@@ -157,12 +162,22 @@ def always(delta: Delta) -> bool:
     return True
 
 
-def run_in_batches(delta: Delta, run: Callable[..., None] | None = None) -> None:
+def pays_side_by_side(delta: Delta) -> bool:
+    """The batches are worth sharing among threads."""
+    return side_by_side.pays(delta.run.context.threads, delta.join.plan, len(delta.rows))
+
+
+def run_in_batches(delta: Delta, runner: MakeRunner = generic) -> None:
     """Send batches of bindings through the steps of the plan."""
-    assert delta.atom is not None, "rows of an atom"
-    run = run or delta.join.run
-    for B, width in batches(delta.table, delta.rows, delta.atom, delta.join.plan.start, delta.rank):
-        run(B, width)
+    join, table, rows, rank, atom = delta.join, delta.table, delta.rows, delta.rank, delta.atom
+    assert atom is not None, "rows of an atom"
+    if pays_side_by_side(delta):
+        side_by_side.run_side_by_side(delta.run.context.threads, join, runner, table, rows, atom, rank)
+        return
+    run = runner(join)
+    for B, width in batches(table, rows, atom, join.plan.start, rank):
+        for piece in run.made_of(B, width):
+            join.sink.enter(piece)
 
 
 WAYS = (

@@ -46,3 +46,19 @@ def unseen_pairs(pairs, words, width, height, out):
         out[count, 1] = pairs[i, 1]
         count += 1
     return count
+
+
+@kernel
+def unknown_pairs(pairs, words, width, height, out):
+    """Write the pairs whose bits are not set, without setting them; pairs beyond the matrix are all written."""
+    count = 0
+    for i in range(len(pairs)):
+        x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
+        out[count, 0] = pairs[i, 0]
+        out[count, 1] = pairs[i, 1]
+        known = False
+        if 0 <= x < width and 0 <= y < height:
+            cell = x * height + y
+            known = words[cell >> 6] >> np.uint64(cell & 63) & np.uint64(1) != np.uint64(0)
+        count += not known
+    return count

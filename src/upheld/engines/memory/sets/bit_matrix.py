@@ -41,6 +41,11 @@ class DenseBits:
         out = np.empty_like(pairs)
         return out[: pair_kernels.unseen_pairs(pairs, self.words, self.width, self.height, out)]
 
+    def unknown(self, pairs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the pairs that are not in the matrix; pairs beyond it are all returned."""
+        out = np.empty_like(pairs)
+        return out[: pair_kernels.unknown_pairs(pairs, self.words, self.width, self.height, out)].copy()
+
 
 #: The matrix of no pairs.
 NO_PAIRS = DenseBits(0, 0, np.zeros(1, np.uint64))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.sets.bit_matrix import BITS_PER_DELTA_ROW, FEWEST_ROWS, NO_PAIRS, DenseBits, dense_bits
 from upheld.engines.memory.sets.journal import Used
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
+from upheld.engines.memory.storage import regions
 from upheld.engines.memory.storage.table import FLAGS, Rows, Table, key_view
 from upheld.errors import EvaluationError, FactsError, Problem, quote
 from upheld.runtime.interruptions import uninterrupted
@@ -23,6 +25,9 @@ from upheld.runtime.interruptions import uninterrupted
 MadeRows = npt.NDArray[np.signedinteger]
 
 _NONE: Rows = np.empty(0, np.int32)
+
+#: Keys that several threads enter at once; then the next ones are.
+_KEYS_AT_ONCE = 4 * CHUNK
 
 
 class Collected:
@@ -61,13 +66,8 @@ class Collected:
 
     def append(self, table: Table, values: MadeRows) -> int:
         """Find rows that are known not to be in the table, and return how many have been found."""
-        count, added = self._counts.get(table, 0), table.append(values, self.bit)
-        out = self._out.get(table, _NONE)
-        if count + len(added) > len(out):
-            out = _longer(out, count, 2 * (count + len(added)))
-        out[count : count + len(added)] = added
-        self._out[table], self._counts[table] = out, count + len(added)
-        return count + len(added)
+        self._add(table, table.append(values, self.bit))
+        return self._counts[table]
 
     def begin_with_known_pairs(self, table: Table, reject: Spelling | None, work: int) -> None:
         """Take the bits of a set whose rows need not be looked up, if there is enough work to be worth a copy."""
@@ -130,14 +130,11 @@ class Collected:
 
     def enter_unseen(self, table: Table, values: MadeRows, reject: Truth) -> int:
         """As `enter`, for rows that are known not to be in `known_pairs`, where they have been put."""
-        width, wanted, bit = len(values), key_view(values), self.bit
-
-        def step(i: int, out: Rows, count: int) -> tuple[int, int, int]:
-            return row_kernels.find_or_add(  # type: ignore[no-any-return]
-                wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, bit, out, count
-            )
-
-        self._all(table, width, step)
+        width, wanted = len(values), key_view(values)
+        if self.context.threads.count > 1 and width >= regions.FEWEST_KEYS:
+            self._enter_in_regions(table, wanted, reject)
+        else:
+            self._enter(table, wanted, reject)
         out, count = self._out[table], self._counts[table]
         if table not in self._seen and count > self._ask_at.get(table, FEWEST_ROWS):
             self._ask_at[table] = 2 * count
@@ -145,6 +142,42 @@ class Collected:
             if dense is not None:
                 self._seen[table] = dense
         return count
+
+    def _enter_in_regions(self, table: Table, wanted: npt.NDArray[Any], reject: Truth) -> None:
+        """Enter many keys, by several threads."""
+        threads, look = self.context.threads, self.context.meter.look
+        for start in range(0, len(wanted), _KEYS_AT_ONCE):
+            some = wanted[start : start + _KEYS_AT_ONCE]
+            table.make_room(len(some))
+            try:
+                # No name for the arrays: the next ones who lengthen them would have to copy them.
+                n, rows = regions.entered(
+                    threads, some, (table.keys, table.flags, table.n), table.slots, (reject, self.bit), look
+                )
+                table.count_rows(n)
+            except BaseException:
+                with uninterrupted():
+                    table.mend()
+                raise
+            self._add(table, rows)
+
+    def _add(self, table: Table, rows: Rows) -> None:
+        """Note rows that are found for the first time."""
+        count, out = self._counts.get(table, 0), self._out.get(table, _NONE)
+        if count + len(rows) > len(out):
+            out = _longer(out, count, 2 * (count + len(rows)))
+        out[count : count + len(rows)] = rows
+        self._out[table], self._counts[table] = out, count + len(rows)
+
+    def _enter(self, table: Table, wanted: npt.NDArray[Any], reject: Truth) -> None:
+        width, bit = len(wanted), self.bit
+
+        def step(i: int, out: Rows, count: int) -> tuple[int, int, int]:
+            return row_kernels.find_or_add(  # type: ignore[no-any-return]
+                wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, bit, out, count
+            )
+
+        self._all(table, width, step)
 
 
 def _longer(out: Rows, count: int, size: int) -> Rows:

@@ -21,6 +21,8 @@ from upheld.engines.memory.kernels import indexes as index_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.kernels.jit import MANY_ROWS, compile_kernels
+from upheld.engines.memory.storage import regions
+from upheld.engines.memory.threads import ONE_THREAD, Threads
 from upheld.runtime.interruptions import uninterrupted
 from upheld.runtime.limits import reserve
 from upheld.runtime.memory import check_room
@@ -102,8 +104,10 @@ class Table:
     change, it notes that in `touched`, which all tables of an engine share.
     """
 
-    def __init__(self, name: str, types: tuple[str, ...], touched: Touched | None = None):
-        self.name, self.types, self.arity = name, types, len(types)
+    def __init__(
+        self, name: str, types: tuple[str, ...], touched: Touched | None = None, threads: Threads = ONE_THREAD
+    ):
+        self.name, self.types, self.arity, self._threads = name, types, len(types), threads
         #: Whether all values are their own codes.
         self.has_numbers_only = all(type == "number" for type in types)
         self._touched = touched or Touched()
@@ -139,7 +143,7 @@ class Table:
         known, self._indexed = self._indexed, 0  # an interruption leaves an index that is made anew
         if not known or size > len(self._slots):
             reserve(4 * size)
-            self._slots = _tuple_index(self.keys, self.n, max(size, len(self._slots)))
+            self._slots = _tuple_index(self.keys, self.n, max(size, len(self._slots)), self._threads)
         else:
             hashing.rehash(self.keys, known, self.n, self._slots)
         self._indexed = self.n
@@ -674,7 +678,9 @@ def _no_slots() -> Rows:
     return np.full(slots_for(_SMALLEST), -1, np.int32)
 
 
-def _tuple_index(keys: npt.NDArray[Any], n: int, size: int) -> Rows:
+def _tuple_index(keys: npt.NDArray[Any], n: int, size: int, threads: Threads = ONE_THREAD) -> Rows:
+    if threads.count > 1 and n >= regions.FEWEST_ROWS:
+        return regions.tuple_index(threads, keys, n, size)
     slots = np.full(size, -1, np.int32)
     hashing.rehash(keys, 0, n, slots)
     return slots

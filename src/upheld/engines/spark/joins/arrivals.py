@@ -15,11 +15,11 @@ from upheld.engines.memory.counters.counting import Counting, TallySink
 from upheld.engines.memory.joins.sinks import HeadSink, head_sink
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.plans.plan import Plan
-from upheld.engines.memory.sets.collected import Collected
+from upheld.engines.memory.sets.collected import Collected, MadeRows
 from upheld.engines.memory.sets.expressions import MemorySet, Settled
 from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, Truth
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import FLAGS, Rows, Table
+from upheld.engines.memory.storage.table import FLAGS, Table
 from upheld.engines.spark.context import Context, fitted
 from upheld.engines.spark.tasks.wire import Outbox
 from upheld.language.core import Rule
@@ -30,7 +30,7 @@ class HomeTally(TallySink):
 
     instances = 0
 
-    def _count(self, values: Rows, heights: Codes | None) -> None:
+    def _count(self, values: MadeRows, heights: Codes | None) -> None:
         self.instances += len(values)
         self.counting.add_rows(self.collected, self.plan.head, values, self.reject, heights)
 

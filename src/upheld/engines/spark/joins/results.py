@@ -79,16 +79,19 @@ class Leaving:
     def __init__(self, plan: Plan, wide: bool, send: Callable[[Values], None]):
         self._plan, self._dtype, self._send = plan, np.int64 if wide else np.int32, send
 
-    def take(self, B: Codes, width: int) -> None:
-        self._send(head_codes(self._plan, B, width))
+    def make(self, B: Codes, width: int) -> Values:
+        return head_codes(self._plan, B, width)
 
-    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
+    def make_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> Values:
         """Make heads of bindings and the rows they are joined with, with no batch in between."""
         plan = self._plan
         codes = np.empty((count, plan.head.arity), self._dtype)
         joined = parents, step.table.rows, matches, count, plan.joined_terms, plan.constants, codes
         row_kernels.make_joined_rows(B, *joined)
-        self._send(codes)
+        return codes
+
+    def enter(self, piece: Values) -> None:
+        self._send(piece)
 
 
 def head_codes(plan: Plan, B: Codes, width: int) -> Values:

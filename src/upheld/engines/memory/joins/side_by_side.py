@@ -1,0 +1,178 @@
+"""A join by several threads: the rows that it begins with are cut into chunks, which are sent through the plan at once.
+
+It goes by turns. First all threads take chunks, as they come, and make heads of them: that only reads tables, so no
+thread sees what another one does. Then what was made is entered, in the order of the chunks, in which one thread by
+itself would have made it: so row numbers, counts and changes do not depend on the number of threads. A chunk that makes
+very many heads stops on the way and goes on in the next turn.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+from upheld.engines.memory.codegen.hot_rules import MakeRunner
+from upheld.engines.memory.joins.batch import Join, batch, columns_of
+from upheld.engines.memory.joins.sinks import HeadSink
+from upheld.engines.memory.kernels.jit import compile_kernels
+from upheld.engines.memory.kernels.rows import CHUNK
+from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Plan, Step
+from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.threads import Threads, Work
+from upheld.language.core import Atom, Rule
+from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.types.primitive import INTEGER_RANGES
+
+#: Bindings that a join is expected to handle from which on it pays to share the work.
+FEWEST_BINDINGS = 1 << 16
+
+#: Rows that a chunk begins with, at least.
+FEWEST_ROWS = 1 << 8
+
+#: Chunks for each thread in a turn. With more than one, a thread that is done sooner takes another one.
+CHUNKS = 2
+
+#: Bindings that come out of a chunk in one turn, about.
+MOST_MADE = 2 * CHUNK
+
+
+def pays(threads: Threads, plan: Plan, rows: int) -> bool:
+    """Return whether to share the work of a join that begins with this many rows."""
+    if threads.count == 1 or rows < 2 * FEWEST_ROWS or rows * _expected(plan) < FEWEST_BINDINGS:
+        return False
+    return all(_only_reads(step) for step in plan.steps)
+
+
+def _expected(plan: Plan) -> float:
+    """Return how many bindings a join is expected to handle for each one that it begins with."""
+    handled = bindings = 1.0
+    for step in plan.steps:
+        if isinstance(step, AtomStep) and not step.filters:
+            bindings *= step.fan_out
+        handled += bindings
+    return handled
+
+
+def _only_reads(step: Step) -> bool:
+    """Return whether a step changes nothing, and makes of a binding the same whichever others are in its batch."""
+    if isinstance(step, ChoiceStep):  # which bindings meet depends on the batch, and what they need on which meet
+        return False
+    if isinstance(step, AtomStep):
+        return True
+    # Other built-ins may have no value, or give codes to new texts.
+    numeric = step.builtin.type in INTEGER_RANGES or step.builtin.type == "float"
+    return numeric and step.binds is None and all(isinstance(a, Constant | Variable) for a in step.builtin.arguments)
+
+
+def run_side_by_side(
+    threads: Threads, join: Join, runner: MakeRunner, table: Table, rows: Rows, atom: Atom, rank: str | None
+) -> None:
+    """Send the bindings that an atom has to rows of its table through a plan."""
+    compile_kernels()
+    first, rows = columns_of(table, rows, atom)
+    plan, sink = join.plan, join.sink
+
+    def look() -> None:
+        join.tick(plan.rule)
+
+    def begun(chunk: Rows) -> Callable[[Join], Iterator[Any]]:
+        return lambda mine: runner(mine).made_of(batch(table, chunk, first, plan.start, rank), len(chunk))
+
+    waiting: deque[_Chunk] = deque()
+    at = 0
+    while at < len(rows) or waiting:
+        room = CHUNKS * threads.count - len(waiting)
+        size = _size_of_chunk(join, len(rows) - at, room)
+        while at < len(rows) and len(waiting) < CHUNKS * threads.count:
+            waiting.append(_Chunk(join, begun(rows[at : at + size])))
+            at += size
+        prepare(join)
+        if rank is not None:
+            table.column(rank)
+        with sink.sifting() if isinstance(sink, HeadSink) else nullcontext():
+            threads.run([chunk.go_on for chunk in waiting if not chunk.is_full], look)
+        pieces: list[Any] = []
+        while waiting:
+            pieces += waiting[0].taken()
+            if not waiting[0].is_done:
+                break
+            chunk = waiting.popleft()
+            join.made = [a + b for a, b in zip(join.made, chunk.came, strict=True)]
+        if isinstance(sink, HeadSink):
+            sink.enter_all(pieces)
+        else:
+            for piece in pieces:
+                sink.enter(piece)
+
+
+def _size_of_chunk(join: Join, rows: int, chunks: int) -> int:
+    """Return how many rows a chunk has, so that about as many bindings come of it as of a batch."""
+    before, most = max(join.made[0], 1), max(join.made)
+    wanted = CHUNK * before // max(most, before) if join.made[0] else CHUNK // max(1, int(_expected(join.plan)))
+    return max(min(wanted, -(-rows // max(chunks, 1))), FEWEST_ROWS)
+
+
+class _Clock:
+    """Ticks for a chunk, in whichever turn it is."""
+
+    work: Work
+
+    def tick(self, rule: Rule) -> None:
+        self.work.tick()
+
+
+class _Chunk:
+    """Rows that are sent through a plan, and what has been made of them."""
+
+    def __init__(self, join: Join, begin: Callable[[Join], Iterator[Any]]):
+        # The chunk does not hold itself: the memory of an engine is freed as soon as nobody holds it.
+        self._clock = _Clock()
+        self._join, self._begin = join.apart(self._clock.tick), begin
+        self._pieces: Iterator[Any] | None = None
+        self._made: list[Any] = []
+        #: How many bindings had come out when something was taken last.
+        self._before = 0
+        self.is_done = False
+
+    @property
+    def came(self) -> list[int]:
+        """The bindings that came to each step."""
+        return self._join.made
+
+    @property
+    def is_full(self) -> bool:
+        return self.is_done or self.came[-1] - self._before >= MOST_MADE
+
+    def go_on(self, work: Work) -> None:
+        """Make something of the rows, until all is made or much has been."""
+        self._clock.work = work
+        if self._pieces is None:
+            self._pieces = self._begin(self._join)
+        for piece in self._pieces:
+            self._made.append(piece)
+            if self.is_full:
+                return
+        self.is_done = True
+
+    def taken(self) -> list[Any]:
+        """Return what has been made and was not taken yet."""
+        pieces, self._made, self._before = self._made, [], self.came[-1]
+        return pieces
+
+
+def prepare(join: Join) -> None:
+    """Bring up to date whatever the steps of a plan look into, which would be done when they first look otherwise."""
+    for step in join.plan.steps:
+        if isinstance(step, AtomStep):
+            join.truths[step.place]
+            if step.filters:
+                _ = step.table.slots
+            elif step.known:
+                join.index(step)
+            else:
+                _ = step.source.n
+            if step.ranked:
+                assert join.rank is not None, "a plan that looks at ranks, without any"
+                step.table.column(join.rank)

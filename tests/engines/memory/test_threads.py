@@ -1,0 +1,279 @@
+"""All that an engine computes is the same for any number of threads, down to the numbers of rows."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import upheld
+from tests.engines.memory.codegen.test_hot_rules import COMPILED, hot, wait
+from tests.helpers.programs.strategies import Case, cases, cyclic_cases, typed_cases
+from tests.helpers.sizes import examples
+from upheld.engines.memory import threads as threads_module
+from upheld.engines.memory.joins import matching, side_by_side
+from upheld.engines.memory.sets import bit_matrix, collected
+from upheld.engines.memory.storage import regions
+from upheld.engines.memory.threads import ONE_THREAD, Threads, Work
+from upheld.errors import EvaluationError, LimitReached, UsageError
+
+SEVERAL = (2, 5)
+
+
+@contextmanager
+def small_pieces() -> Iterator[list[int]]:
+    """However little there is to do, it is shared in pieces of a few rows; yield the widths of keys entered so."""
+    widths: list[int] = []
+    entered = regions.entered
+
+    def noted(threads, wanted, *arguments):
+        widths.append(len(wanted))
+        return entered(threads, wanted, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "MOST_FACTS", 0)  # else many rules would run in one call
+        patch.setattr(side_by_side, "FEWEST_BINDINGS", 0)
+        patch.setattr(side_by_side, "FEWEST_ROWS", 1)
+        patch.setattr(side_by_side, "MOST_MADE", 3)
+        patch.setattr(regions, "FEWEST_KEYS", 1)
+        patch.setattr(regions, "FEWEST_ROWS", 1)
+        patch.setattr(regions, "entered", noted)
+        patch.setattr(collected, "_KEYS_AT_ONCE", 7)
+        for module in (bit_matrix, collected):
+            patch.setattr(module, "FEWEST_ROWS", 2)
+        yield widths
+
+
+def rows_of(m: upheld.Materialisation) -> dict[str, object]:
+    """Return the rows of all tables in their order, with their numbers."""
+    m._engine.context.pending.count_all()
+    return {
+        name: (table.rows[: table.n].tolist(), {k: c[: table.n].tolist() for k, c in table.columns.items()})
+        for name, table in m._engine.tables.items()
+    }
+
+
+def told(case: Case, algorithm: str, threads: int) -> list[object]:
+    """Return all that a case tells: facts and rows, changes, and the instances met in each phase."""
+    try:
+        m = upheld.materialise(case.program, case.facts, algorithm=algorithm, threads=threads)
+        found: list[object] = [rows_of(m), dict(m.statistics.instances)]
+        for update in case.updates:
+            change = m.update(insert=update.insertions, delete=update.deletions)
+            found += [str(change), dict(change.statistics.instances), rows_of(m)]
+    except EvaluationError as error:  # arithmetic that has no result
+        return [error.problems[0].slug]
+    return found
+
+
+ALGORITHMS = ["dred", "bf", "ranked", "adaptive", "counting", "rematerialise"]
+
+
+@examples(60)
+@given(st.one_of(cases(2), typed_cases(2), cyclic_cases(2)), st.sampled_from(ALGORITHMS), st.sampled_from(SEVERAL))
+def test_same_as_with_one_thread(case, algorithm, threads):
+    with small_pieces():
+        assert told(case, algorithm, threads) == told(case, algorithm, 1)
+
+
+CLOSURE = COMPILED["path"]
+
+
+def edges(nodes: int, count: int, seed: int = 5) -> np.ndarray:
+    return np.unique(np.random.default_rng(seed).integers(0, nodes, (count, 2)), axis=0)
+
+
+@pytest.mark.parametrize("threads", SEVERAL)
+@pytest.mark.parametrize("algorithm", ["rematerialise", "adaptive", "counting"])
+@pytest.mark.parametrize("relation", COMPILED)
+def test_compiled(relation, algorithm, threads):
+    """Generic kernels, and kernels of hot rules, with known pairs and without, in pieces of some hundred rows."""
+    facts = {"edge": edges(60, 120)}
+    if relation == "open":
+        facts["kept"] = facts["edge"][::2]
+    case = Case(COMPILED[relation], facts)
+    expected = told(case, algorithm, 1)
+    with pytest.MonkeyPatch.context() as patch, hot(after=50):
+        patch.setattr(side_by_side, "FEWEST_BINDINGS", 64)
+        patch.setattr(side_by_side, "FEWEST_ROWS", 16)
+        patch.setattr(regions, "FEWEST_KEYS", 100)
+        patch.setattr(regions, "FEWEST_ROWS", 100)
+        for _ in range(2):
+            assert told(case, algorithm, threads) == expected
+            wait()
+        assert told(case, algorithm, threads) == expected
+
+
+def test_work_is_shared():
+    """Those tests do not pass because one thread does everything."""
+    names: set[str] = set()
+    go_on = side_by_side._Chunk.go_on
+
+    def noted(chunk, work):
+        names.add(threading.current_thread().name)
+        time.sleep(0.001)
+        go_on(chunk, work)
+
+    with small_pieces() as widths, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(side_by_side._Chunk, "go_on", noted)
+        upheld.materialise(CLOSURE, {"edge": edges(30, 60)}, algorithm="rematerialise", threads=3)
+    assert len(names) > 1 and threading.current_thread().name in names
+    assert any(name.startswith(threads_module.THREAD) for name in names)
+    assert max(widths) > 1
+
+
+def test_small_work_stays_on_one_thread(monkeypatch):
+    """An update of few facts asks for no thread."""
+    m = upheld.materialise(CLOSURE, {"edge": edges(400, 500)}, threads=5)
+    monkeypatch.setattr(Threads, "run", None)
+    m.update(insert={"edge": edges(400, 100, seed=6)})
+    upheld.materialise(CLOSURE, {"edge": edges(100, 110)}, threads=5)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limits", [upheld.Limits(facts=200), upheld.Limits(rounds=10)], ids=["facts", "rounds"])
+def test_limits(limits):
+    """A run that reaches a limit says the same, and an update leaves everything as it was."""
+    facts = {"edge": edges(60, 120)}
+    with small_pieces():
+        told = []
+        for threads in (1, *SEVERAL):
+            with pytest.raises(LimitReached) as caught:
+                upheld.materialise(CLOSURE, facts, limits=limits, threads=threads, algorithm="dred")
+            told.append(str(caught.value))
+        assert len(set(told)) == 1
+        m = upheld.materialise(CLOSURE, {"edge": facts["edge"][:2]}, limits=limits, threads=3, algorithm="dred")
+        before = set(m["path"])
+        with pytest.raises(LimitReached):
+            m.update(insert={"edge": facts["edge"]})
+        assert set(m["path"]) == before
+        m.update(insert={"edge": [(100, 101)]})
+        assert set(m["path"]) == before | {(100, 101)}
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer here")
+def test_interruptions():
+    """Ctrl-C, at whatever moment, leaves an update undone; then it can be made."""
+    rows = edges(80, 170)
+    with small_pieces():
+        expected = set(upheld.materialise(CLOSURE, {"edge": rows}, algorithm="dred")["path"])
+        m = upheld.materialise(CLOSURE, {"edge": rows[:40]}, algorithm="dred", threads=3)
+        before, seconds, interrupted = set(m["path"]), 0.002, 0
+        while True:
+            handler = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            try:
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+                m.update(insert={"edge": rows})
+                break
+            except KeyboardInterrupt:
+                interrupted += 1
+                assert set(m["path"]) == before
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, handler)
+            seconds *= 1.5
+        assert interrupted
+        assert set(m["path"]) == expected
+
+
+def test_errors_of_tasks():
+    """The first error in order is raised, when all tasks before it are done."""
+    done: list[int] = []
+
+    def task(k: int):
+        def run(work: Work) -> None:
+            time.sleep(0.001 * (5 - k))
+            if k in (2, 4):
+                raise ValueError(k)
+            done.append(k)
+
+        return run
+
+    with pytest.raises(ValueError, match="2"):
+        Threads(5).run([task(k) for k in range(5)], lambda: None)
+    assert {0, 1} <= set(done)
+
+
+def test_failing_callers():
+    """When the caller fails, the others end at their next tick, before it goes on."""
+    began, ended = threading.Event(), []
+
+    def endless(work: Work) -> None:
+        if threading.current_thread() is not caller:
+            began.set()
+        try:
+            while True:
+                time.sleep(0.001)
+                work.tick()
+        finally:
+            ended.append(threading.current_thread().name)
+
+    def look() -> None:
+        if began.is_set():
+            raise RuntimeError("a limit")
+
+    caller = threading.current_thread()
+    with pytest.raises(RuntimeError, match="a limit"):
+        Threads(3).run([endless] * 3, look)
+    assert len(ended) >= 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_forked_processes():
+    """A process that was forked has threads of its own."""
+    count: list[int] = []
+    Threads(2).run([lambda work: count.append(1)] * 4, lambda: None)
+    child = os.fork()
+    if not child:
+        Threads(2).run([lambda work: time.sleep(0.01)] * 4, lambda: None)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(count) == 4
+
+
+def test_memory_is_freed():
+    """Nothing of an engine is held by the threads that have worked for it."""
+    gc.collect()
+    gc.disable()
+    try:
+        with small_pieces():
+            m = upheld.materialise(CLOSURE, {"edge": edges(30, 60)}, algorithm="rematerialise", threads=3)
+            table = weakref.ref(m._engine.tables["path"])
+            del m
+            deadline = time.monotonic() + 5
+            while table() is not None and time.monotonic() < deadline:
+                time.sleep(0.001)
+            assert table() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
+def test_wrong_numbers(threads):
+    with pytest.raises(UsageError, match="threads"):
+        upheld.materialise("q(x) :- p(x).", {"p": [1]}, threads=threads)
+
+
+def test_another_engine():
+    with pytest.raises(UsageError, match="does not take a number of threads"):
+        upheld.materialise("q(x) :- p(x).", {"p": [1]}, engine="reference", threads=2)
+
+
+def test_one_thread_asks_nobody(monkeypatch):
+    monkeypatch.setattr(threads_module, "_pool", None)
+    done: list[int] = []
+    ONE_THREAD.run([lambda work: done.append(1)] * 3, lambda: None)
+    assert done == [1, 1, 1]
