@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -27,7 +28,9 @@ from upheld.language.terms.vocabulary import COLUMNS
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.materialisation import Materialisation
-from upheld.materialisation.persistence.by_tasks import texts_in_tasks
+from upheld.materialisation.persistence import saved_rows
+from upheld.materialisation.persistence.by_tasks import tasks_see, texts_in_tasks
+from upheld.pipeline import table_files
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
 from upheld.pipeline.job import Job, Sink, Source
 from upheld.pipeline.layouts import laid_out
@@ -36,7 +39,7 @@ from upheld.pipeline.modes.choosing import Shape, Sizes, bytes_of, fits
 from upheld.pipeline.modes.choosing import choose as choose_mode
 from upheld.pipeline.modes.derived import Derived, Frames
 from upheld.pipeline.modes.driver import Facts
-from upheld.pipeline.modes.shared_folder import SharedFolder
+from upheld.pipeline.modes.shared_folder import SharedFolder, local_path
 from upheld.pipeline.progress import StageProgress
 from upheld.pipeline.report import Recorder, StageWatcher
 from upheld.pipeline.result import PipelineRun
@@ -124,8 +127,8 @@ def run(
             for sink in job.sinks:
                 names = sink.relations or by_default(core)
                 if sink.format == "table":
-                    for name, table in tables_of(spark, sink, core).items():
-                        writer.table(table, plain_table(m[name]) if m else frames[name].toArrow(), digest(core, "off"))
+                    for table in tables_of(spark, sink, core).values():
+                        _write_table(writer, table, m, derived, digest(core, "off"))
                 else:
                     writer.write(sink, Frames(names, frames.__getitem__), derived.write)
                 written = {name: sizes[name][1] for name in names}
@@ -142,6 +145,17 @@ def run(
     if job.settings.report is not None:
         FileSystem(spark).write_text(job.settings.report, json.dumps(report.to_dict(), indent=2) + "\n")
     return Finished(m, core, PipelineRun(frames, report, derived))
+
+
+def _write_table(writer: Writer, table: KeptTable, m: Materialisation | None, derived: Derived, program: str) -> None:
+    """Bring a table up to date: by tasks, if they have written its relation to files and see the folder."""
+    name = table.shape.relation
+    count, folder = derived.sizes[name][1], local_path(table.folder)
+    if m is not None and derived.write is not None and folder is not None and count >= saved_rows.MANY:
+        os.makedirs(folder, exist_ok=True)
+        if tasks_see(m, folder):
+            return writer.table_draft(table, table_files.caught_up(table, derived.frames[name], count, folder), program)
+    writer.table(table, plain_table(m[name]) if m else derived.frames[name].toArrow(), program)
 
 
 def open_state(spark: SparkSession, job: Job) -> Store | None:

@@ -86,7 +86,10 @@ class Writer:
 
     def table(self, table: KeptTable, rows: pyarrow.Table, program: str) -> None:
         """Make the version of a table that has these rows."""
-        draft = table.caught_up(rows.cast(table.shape.schema))
+        self.table_draft(table, table.caught_up(rows.cast(table.shape.schema)), program)
+
+    def table_draft(self, table: KeptTable, draft: TableDraft | None, program: str) -> None:
+        """Have a version of a table put in place; None if there is nothing to change."""
         if draft is not None:
             self._drafts.append(draft)
             self._made.append(table.stage(draft, program, {}))

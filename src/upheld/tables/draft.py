@@ -64,6 +64,18 @@ class TableDraft:
             start = end
         self._finish()
 
+    def adopt(self, files: Sequence[DataFile]) -> None:
+        """Take over all rows of the version, in files that others have written for it, with no row in two of them."""
+        self.written += [file.path for file in files]
+        self._now = sorted(files, key=lambda file: self._order.key(file.first))
+        self.superseded += [file.path for file in self._before]
+        self._finish()
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The files of the version."""
+        return tuple(self._now)
+
     def change(self, change: pyarrow.Table) -> None:
         """Write the files anew that a table of signed rows changes."""
         order, change = self._order, self._order.sorted(change)

@@ -75,14 +75,14 @@ class KeptTable:
 
     def whole(self, rows: pyarrow.Table) -> TableDraft:
         """Return the next version in the making, with these rows."""
-        return self._drafted(lambda draft: draft.whole(rows))
+        return self.drafted(lambda draft: draft.whole(rows))
 
     def changed(self, inserted: Relation, deleted: Relation) -> TableDraft | None:
         """Return the next version in the making, with the change of an update; None if that changes nothing."""
         if not len(inserted) and not len(deleted):
             return None
         change = signed(*(plain_table(r) if len(r) else self.shape.schema.empty_table() for r in (inserted, deleted)))
-        return self._drafted(lambda draft: draft.change(change))
+        return self.drafted(lambda draft: draft.change(change))
 
     def caught_up(self, rows: pyarrow.Table) -> TableDraft | None:
         """Return the next version in the making, with exactly these rows; None if the last one has them."""
@@ -91,9 +91,10 @@ class KeptTable:
         new, gone = difference(rows, rows_of(self.folder, self._files, self.manifest))
         if not new.num_rows and not gone.num_rows:
             return None
-        return self._drafted(lambda draft: draft.change(signed(new, gone)))
+        return self.drafted(lambda draft: draft.change(signed(new, gone)))
 
-    def _drafted(self, write: Callable[[TableDraft], None]) -> TableDraft:
+    def drafted(self, write: Callable[[TableDraft], None]) -> TableDraft:
+        """Return the next version in the making, which a function writes; nothing of it stays if that fails."""
         draft = TableDraft(self.folder, self._files, self.shape, self.manifest)
         try:
             write(draft)

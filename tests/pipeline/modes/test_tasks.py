@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import json
 import os
 import signal
 import subprocess
@@ -11,12 +13,16 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 import upheld
 from tests.pipeline.test_run import REACH, read, rows_of
+from upheld.materialisation.persistence import saved_rows
 from upheld.pipeline import run as running
+from upheld.pipeline import table_files
 from upheld.pipeline.job import job_of
 from upheld.pipeline.modes import shared_folder
+from upheld.pipeline.sinks import Writer
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -150,3 +156,44 @@ def test_a_killed_driver(spark, monkeypatch):
     assert mine != left
     again = upheld.Pipeline(REACH, {"edge": "e.csv"}, mode="distributed").run(spark)
     assert mine.exists() and rows_of(running["path"]) == rows_of(again["path"])
+
+
+@pytest.mark.parametrize("options", [{}, {"partition_by": ["y"]}], ids=["in order", "partitioned"])
+def test_tasks_write_tables(spark, monkeypatch, options):
+    """Rows of tables go from task to task, in files; of the next version the driver gets the difference alone."""
+    monkeypatch.setattr(saved_rows, "MANY", 1)
+    monkeypatch.setattr(table_files, "_FILES_PER_TASK", 1)
+    monkeypatch.setattr(table_files, "MOST_ROWS", 64)
+    monkeypatch.setattr(running.driver, "to_spark", None)
+    monkeypatch.setattr(Writer, "table", None)
+    sinks = [{"format": "table", "path": "tables", **options}]
+    for version, edges in enumerate((EDGES, EDGES, EDGES[:20], [*EDGES, ("n0", "\U0001f600é"), ("", "n0")]), 1):
+        Path("e.csv").write_text("x,y\n" + "".join(f'"{x}","{y}"\n' for x, y in edges))
+        upheld.Pipeline(REACH, {"edge": "e.csv"}, sinks, mode="distributed").run(spark)
+        expected = upheld.materialise(REACH, {"edge": edges})["path"].to_set()
+        manifest = json.loads(Path("tables/path/manifest.json").read_text())
+        assert {tuple(row.values()) for row in upheld.read_table("tables/path").to_pylist()} == expected
+        assert manifest["version"] == max(1, version - 1) and sum(f["rows"] for f in manifest["files"]) == len(expected)
+        assert version > 1 or len(manifest["files"]) > 1, "one task has written all"
+
+
+def test_types_of_tables_that_tasks_write(spark, monkeypatch):
+    """Values of every type are in the order that later changes rely on."""
+    monkeypatch.setattr(saved_rows, "MANY", 1)
+    monkeypatch.setattr(table_files, "_FILES_PER_TASK", 1)
+    monkeypatch.setattr(table_files, "MOST_ROWS", 4)
+    Path("p.dl").write_text(
+        ".decl e, p(n:number, u:unsigned, f:float, s:symbol)\n.input e\n.output p\np(n, u, f, s) :- e(n, u, f, s).\n"
+    )
+    numbers, unsigned = [-(2**63), -1, 0, 2**63 - 1], [0, 1, 2**63, 2**64 - 1]
+    floats, texts = [float("-inf"), -1.5, 0.0, float("nan")], ["", "a", "é", "\U0001f600"]
+    for by in ("n", "u", "f", "s"):
+        sinks = [{"format": "table", "path": f"by-{by}", "partition_by": [by]}]
+        for k in (2, 4):
+            rows = [*itertools.product(numbers[:k], unsigned[:k], floats[:k], texts[:k])]
+            parquet.write_table(
+                upheld.Relation("e", "nufs", ("number", "unsigned", "float", "symbol"), rows).to_arrow(), "e.parquet"
+            )
+            upheld.Pipeline(Path("p.dl"), {"e": "e.parquet"}, sinks, mode="distributed").run(spark)
+            found = upheld.read_table(f"by-{by}/p").to_pylist()
+            assert sorted(map(str, (tuple(row.values()) for row in found))) == sorted(map(str, rows))

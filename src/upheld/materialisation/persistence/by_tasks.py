@@ -18,6 +18,12 @@ def write_by_tasks(m: Lifecycle, name: str, folder: str) -> list[tuple[str, int]
         return m._remote.write(m._representation.shown(m._state), name, predicate.columns, folder)
 
 
+def tasks_see(m: Lifecycle, folder: str) -> bool:
+    """Return whether all tasks of an engine see a folder of this process."""
+    with m._turns.look():
+        return m._remote is not None and m._remote.sees(folder)
+
+
 def texts_in_tasks(m: Lifecycle) -> int:
     """Return how many texts have codes in the tasks of an engine, those in the rules among them."""
     with m._turns.look():
