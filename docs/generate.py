@@ -523,14 +523,18 @@ END_OF_FIGURES = "<!-- end of figures -->"
 
 
 def reliability() -> str:
-    """Return the page on reliability with the figures of the last run of each goal."""
+    """Return the page on reliability with the figures of the last run of each goal.
+
+    A run that was interrupted is continued by the next one, with another seed.
+    """
     page = (DOCS / "explanation" / "reliability.md").read_text(encoding="utf-8")
     before, rest = page.split(FIGURES)
     _, after = rest.split(END_OF_FIGURES)
-    last = {}
+    last: dict[str, dict[str, Any]] = {}
     for line in RESULTS.read_text(encoding="utf-8").splitlines():
         result = json.loads(line)
-        last[result["id"]] = result
+        earlier = last.get(result["id"], {})
+        last[result["id"]] = continued(earlier, result) if "interrupted" in earlier else result
     rows = [("goal", "attack", "cases", "failures", "seed", "seconds", "further figures")]
     for result in sorted(last.values(), key=lambda result: int(result["id"].removeprefix("R"))):
         known = ("id", "title", "cases", "failures", "seed", "seconds", "failed")
@@ -538,6 +542,13 @@ def reliability() -> str:
         numbers = (f"{result['cases']:,}", f"{result['failures']:,}", str(result["seed"]), f"{result['seconds']:,.0f}")
         rows.append((result["id"], result["title"], *numbers, more))
     return f"{before}{FIGURES}\n\n{as_table(rows)}\n\n{END_OF_FIGURES}{after}"
+
+
+def continued(before: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of an interrupted run and of the one that continues it, together."""
+    numbers = {name: value for name, value in result.items() if type(value) in (int, float) and name != "seed"}
+    summed = {name: value + before.get(name, 0) for name, value in numbers.items()}
+    return {**result, **summed, "seed": f"{before['seed']}, {result['seed']}"}
 
 
 def figure(value: object) -> str:

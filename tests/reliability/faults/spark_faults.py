@@ -239,7 +239,7 @@ class started:
     """A process that makes a call of this module; it is killed at the end, with all that it has started."""
 
     def __init__(self, call: str, **options: Any) -> None:
-        command = [sys.executable, "-c", f"from tests.reliability import spark_faults; {call}"]
+        command = [sys.executable, "-c", f"import {__name__} as spark_faults; {call}"]
         self._process = subprocess.Popen(
             command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, start_new_session=True, **options
         )
