@@ -81,6 +81,7 @@ class Part:
                 engine="memory",
                 algorithm="rematerialise",  # nothing will be updated, so no bookkeeping is begun
                 limits=self.limits,
+                threads=1,  # Spark has a task for each core
                 on_violation=REPORT,  # the driver asks for the violations of all parts together
             )
         except UpheldError as error:
