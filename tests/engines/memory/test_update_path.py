@@ -78,6 +78,13 @@ VISITED = {
     "pair_limits": lambda a, _: len(a[1]),
     "set_pairs": lambda a, _: len(a[1]),
     "unseen_pairs": lambda a, _: len(a[0]),
+    "unknown_pairs": lambda a, _: len(a[0]),
+    "keys_of_region": lambda a, _: len(a[0]),
+    "enter_chosen": lambda a, _: len(a[1][0]),
+    "close_ranks": lambda a, _: a[0],
+    "renumber_slots": lambda a, _: len(a[0][0]),
+    "rehash_region": lambda a, _: a[1],
+    "rehash_late": lambda a, _: len(a[1]),
     "connect": lambda a, _: len(a[0]) + len(a[2]),
     "ascend": lambda a, _: len(a[0]),
     "make_rows": lambda a, _: a[1],
@@ -494,12 +501,12 @@ RULES = 5000
 def counting_rules() -> Iterator[Counter[str]]:
     """Count the joins that are run, in batches or many in one call, and the plans that are made."""
     counted: Counter[str] = Counter()
-    run, plan = Join.run, Planner.plan
+    made_of, plan = Join.made_of, Planner.plan
     find, collect = FewFacts.find, FewFacts.collect_derivable
 
-    def counting_run(self, *arguments):
+    def counting_join(self, *arguments):
         counted["joins"] += 1
-        return run(self, *arguments)
+        return made_of(self, *arguments)
 
     def counting_plan(self, *arguments):
         counted["plans"] += 1
@@ -516,7 +523,7 @@ def counting_rules() -> Iterator[Counter[str]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FewFacts, "find", counting_find)
         patch.setattr(FewFacts, "collect_derivable", counting_collect)
-        patch.setattr(Join, "run", counting_run)
+        patch.setattr(Join, "made_of", counting_join)
         patch.setattr(Planner, "plan", counting_plan)
         yield counted
 

@@ -497,11 +497,11 @@ class BlockIndex:
             chains = ChainIndex(columns)
             chains.catch_up(table)
         result, keys = cls(columns), np.empty(table.n, np.int32)
-        result.distinct = chains.distinct
-        result.entries = np.empty((chains.distinct + chains.distinct // 2 + _SMALLEST, 4), np.int64)
+        distinct = result.distinct = int(chains.distinct)  # plain Python kernels may leave a number of NumPy's
+        result.entries = np.empty((distinct + distinct // 2 + _SMALLEST, 4), np.int64)
         chains_to_blocks.number_keys(table.rows, table.n, chains.columns, chains.following, result.entries, keys)
-        result.slots = np.full(slots_for(chains.distinct + 1), -1, np.int32)
-        index_kernels.rehash_blocks(result.entries, result.distinct, result.slots)
+        result.slots = np.full(slots_for(distinct + 1), -1, np.int32)
+        index_kernels.rehash_blocks(result.entries, distinct, result.slots)
         blocks = result.entries[: result.distinct]
         spaces, result.pool = _spaces(blocks[:, 1]), _pool_for(blocks[:, 1])
         blocks[:, 0], blocks[:, 1], blocks[:, 2] = np.cumsum(spaces) - spaces, 0, spaces
