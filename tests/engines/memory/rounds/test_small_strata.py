@@ -13,6 +13,7 @@ from tests.engines.memory.rounds.test_driver import open_or_none, told
 from tests.helpers.streams.streams import random_stream
 from upheld.engines.memory.rounds.strata import kernel, small_strata
 from upheld.engines.memory.rounds.strata.code import StrataCode
+from upheld.engines.memory.rounds.strata.records import MOST_WANTED
 from upheld.materialisation.materialisation import Materialisation
 
 MIXED = """
@@ -123,11 +124,54 @@ def test_one_relation_of_triples():
     assert maintained(m) > 12
 
 
+def classes_of_triples(many: int) -> str:
+    """Rules over one relation of triples, with constants in one column, in two, in all of the head, and repeated."""
+    rules = [f't(x, "in", "c{k + 1}") :- t(x, "in", "c{k}").' for k in range(0, many, 2)]
+    rules += [f't(x, "p{k}", y) :- t(y, "q{k}", x), !t(x, "r{k}", y).' for k in range(many)]
+    return "\n".join([*rules, 't(x, "self", "yes") :- t(x, "q0", x).', 't(x, "any", x) :- t(x, "self", y).'])
+
+
+def test_many_patterns_of_one_relation():
+    """A fact is tried with the rules whose constants it has, in whatever columns these are."""
+    program, random = classes_of_triples(8), Random(5)
+    facts = {"t": {("a", "in", "c0"), ("b", "q0", "b"), ("a", "q1", "b")}}
+    opened = [upheld.materialise(program, facts, algorithm="ranked", engine=e) for e in ("memory", "reference")]
+    for _ in range(40):
+        second = random.choice(["in", "self", *(f"{letter}{k}" for letter in "pqr" for k in range(3))])
+        third = f"c{random.randrange(8)}" if second == "in" else random.choice("ab")
+        fact = random.choice("ab"), second, third
+        gone, new = ({fact}, set()) if fact in facts["t"] else (set(), {fact})
+        facts["t"] = (facts["t"] - gone) | new
+        memory, reference = (m.update(delete={"t": gone}, insert={"t": new}) for m in opened)
+        assert opened[0].facts() == opened[1].facts()
+        assert memory.statistics.instances == reference.statistics.instances
+        one, two = (dict(m._state.bookkeeping.ranks.items()) for m in opened)
+        assert one == two
+    assert maintained(opened[0]) > 40
+
+
+@pytest.mark.parametrize("touched", [1, MOST_WANTED + 100])
+def test_only_plans_that_facts_fit(touched):
+    """Of thousands of rules over one relation, the plans that facts of the update begin are written, many at once."""
+    many = 4_000
+    facts = {"t": [("a", f"q{k}", "b") for k in range(many)]}
+    m = upheld.materialise(classes_of_triples(many), facts, algorithm="ranked", stratification="levels")
+    with (
+        patch.object(StrataCode, "_write_plan", autospec=True, side_effect=StrataCode._write_plan) as written,
+        patch.object(kernel, "maintain_strata", wraps=kernel.maintain_strata) as calls,
+    ):
+        m.update(delete={"t": [("a", f"q{k}", "b") for k in range(touched)]})
+    assert len(m.facts()) == 2 * (many - touched)
+    assert maintained(m) > 0
+    assert written.call_count <= 2 * touched + 2
+    assert calls.call_count <= 8 + 4 * -(-touched // MOST_WANTED)
+
+
 class Stop(Exception):
     """Raised in the middle of an update."""
 
 
-@pytest.mark.parametrize("where", ["write_plan", "look_up_index", "write_readers", "absorb"])
+@pytest.mark.parametrize("where", ["_write_plan", "look_up_index", "write_readers", "absorb"])
 def test_failure_in_the_middle(where, monkeypatch):
     """Whatever fails between two calls of the kernel, all is as it was, and the next update goes on from there."""
     facts = {"edge": [(i, i + 1) for i in range(6)], "node": [(i,) for i in range(8)]}

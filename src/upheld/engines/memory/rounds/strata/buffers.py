@@ -22,6 +22,7 @@ from upheld.engines.memory.rounds.strata.records import (
     LINE_VALUES,
     MOST,
     MOST_PICKED,
+    MOST_WANTED,
     PART,
     PARTS,
     SEED_FIELDS,
@@ -54,6 +55,7 @@ class Buffers:
             np.empty((MOST_PICKED, 2), np.int32),
             np.empty((2 * _QUEUE, CHANGED_FIELDS), np.int32),
         )
+        self.wanted: Lines = np.empty((MOST_WANTED, 1), np.int32)
         self.log = np.empty((_LOG, UNDO_FIELDS), np.int32)
         self.asked: Numbers = np.empty((64, ASKED_VALUES + 4), np.int64)
         self.seeds: Numbers = np.empty((64, SEED_FIELDS), np.int64)
@@ -63,8 +65,8 @@ class Buffers:
         self.state = _FIRST_STATE.copy()
 
     @property
-    def queues(self) -> tuple[Lines, Lines, Lines, Lines]:
-        return self.going, self.coming, self.picked, self.changed
+    def queues(self) -> tuple[Lines, Lines, Lines, Lines, Lines]:
+        return self.going, self.coming, self.picked, self.changed, self.wanted
 
     @property
     def facts(self) -> tuple[Numbers, Numbers, Numbers]:

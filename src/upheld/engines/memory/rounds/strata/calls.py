@@ -43,10 +43,11 @@ from upheld.engines.memory.rounds.strata.records import (
     UNDO_SUPPORT,
     UNDO_TABLE,
     UNDO_TOTAL,
+    WANTED_CELL,
     WANTS_INDEX,
     WANTS_LEVELS,
     WANTS_LINES,
-    WANTS_PLAN,
+    WANTS_PLANS,
     WANTS_QUEUES,
     WANTS_READERS,
     WANTS_ROWS,
@@ -186,8 +187,8 @@ class Calls:
             outcome, wanted = int(state[STRATA_OUTCOME]), int(state[STRATA_WANTED])
             if outcome == WANTS_STRATUM:
                 code.write_stratum(code.strata.strata[wanted - 1])
-            elif outcome == WANTS_PLAN:
-                code.write_plan(wanted, Where(self.context, I, I))
+            elif outcome == WANTS_PLANS:
+                code.write_plans(buffers.wanted[:wanted, WANTED_CELL], Where(self.context, I, I))
             elif outcome == WANTS_INDEX:
                 code.look_up_index(wanted)
             elif outcome == WANTS_READERS:

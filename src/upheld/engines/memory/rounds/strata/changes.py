@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from upheld.engines.memory.kernels.jit import inner_kernel, kernel
-from upheld.engines.memory.rounds.instances import is_of_atom
-from upheld.engines.memory.rounds.records import LENGTH, NOBODY, PLAN_CHECKS, QUEUE_ROW, QUEUE_TABLE
+from upheld.engines.memory.rounds.records import LENGTH, NOBODY, QUEUE_ROW, QUEUE_TABLE
 from upheld.engines.memory.rounds.strata.due import make_due
 from upheld.engines.memory.rounds.strata.finding import ask_for
+from upheld.engines.memory.rounds.strata.patterns import number_of_pattern
 from upheld.engines.memory.rounds.strata.records import (
     AT_CHANGED,
     CHANGED_BEFORE,
@@ -24,11 +24,8 @@ from upheld.engines.memory.rounds.strata.records import (
     IS_DUE,
     LAST_CHANGE,
     NEXT_STRATUM,
-    NO_PATTERN,
+    NO_NUMBER,
     NO_READERS,
-    READER_FIELDS,
-    READER_PATTERN,
-    READER_STRATA,
     READERS,
     SEED_KIND,
     SEED_NEXT,
@@ -52,16 +49,13 @@ def note_change(program, t, row, strata, links, changed, due, state):
     links[t, LAST_CHANGE] = i
     links[t, CHANGES] += 1
     state[AT_CHANGED] = i + 1
-    readers = links[t, READERS]
+    readers = number_of_pattern(program, links[t, READERS], t, row)
+    if readers == NO_NUMBER:
+        return
     for k in range(number(code, readers)):
-        pattern = number(code, readers + READER_FIELDS * k + READER_PATTERN)
-        if pattern == NO_PATTERN or is_of_atom(program, pattern - PLAN_CHECKS, t, row):
-            listed = number(code, readers + READER_FIELDS * k + READER_STRATA)
-            for j in range(number(code, listed)):
-                s = number(code, listed + LENGTH + j)
-                if s > state[CURRENT_STRATUM]:
-                    make_due(strata, due, s, state)
-            return
+        s = number(code, readers + LENGTH + k)
+        if s > state[CURRENT_STRATUM]:
+            make_due(strata, due, s, state)
 
 
 @inner_kernel

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.kernels.hashing import FILL_DENOMINATOR, FILL_NUMERATOR
@@ -43,20 +44,26 @@ from upheld.engines.memory.rounds.strata.records import (
     NEXT_GROWN_TABLE,
     NEXT_MET,
     NO_LEVELS,
-    NO_PATTERN,
+    NO_PATTERNS,
     NO_READERS,
     OTHER_PLAN,
     OTHER_STRATUM,
+    READ_FIELDS,
+    READ_NEGATED,
+    READ_OTHERS,
+    READ_OWN,
+    READ_TABLE,
     READERS,
     RULED_STRATUM,
+    SHAPE_NEXT,
     STRATUM_CODE,
     STRATUM_FIELDS,
     STRATUM_KIND,
     UNWRITTEN_PLAN,
 )
 from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Table
-from upheld.language.atom_patterns import Pattern
-from upheld.language.core import Rule
+from upheld.language.atom_patterns import Pattern, pattern_of
+from upheld.language.core import Atom, Rule
 from upheld.language.strata import Stratification, Stratum
 
 
@@ -67,6 +74,28 @@ class Cell(NamedTuple):
     rule: Rule
     position: int
     is_negated: bool
+
+    @property
+    def atom(self) -> Atom:
+        return (self.rule.negative if self.is_negated else self.rule.positive)[self.position]
+
+
+class Shape(NamedTuple):
+    """The columns with constants, and the pairs of columns with equal values, that some patterns have in common."""
+
+    columns: tuple[int, ...]
+    equal: tuple[tuple[int, int], ...]
+
+
+class Coded(NamedTuple):
+    """A pattern as kernels compare it with rows: its shape, and the codes of its constants."""
+
+    shape: Shape
+    constants: tuple[int, ...]
+
+
+#: The pattern of every row.
+EVERY_ROW = Coded(Shape((), ()), ())
 
 
 class StrataCode(PlanCode):
@@ -196,30 +225,43 @@ class StrataCode(PlanCode):
         if not s.rules:
             line[STRATUM_KIND] = EXPLICIT_STRATUM
             return
-        parts: dict[str, tuple[list[Cell], list[Cell], list[Cell]]] = defaultdict(lambda: ([], [], []))
+        parts: dict[str, dict[int, list[Cell]]] = defaultdict(lambda: defaultdict(list))
         for rule in s.rules:
             own = s.own(rule)
             for i, atom in enumerate(rule.positive):
-                parts[atom.predicate][1 if i in own else 0].append(Cell(s, rule, i, False))
+                parts[atom.predicate][READ_OWN if i in own else READ_OTHERS].append(Cell(s, rule, i, False))
             for i, atom in enumerate(rule.negative):
-                parts[atom.predicate][2].append(Cell(s, rule, i, True))
-        numbers = {name: self._number(self._by_name[name]) for name in parts}
-        code = self._code
-        begin = len(code)
-        cells = begin + 1 + 5 * len(parts)
-        code.append(len(parts))
-        for name, three in parts.items():
-            ends = np.cumsum([cells, *map(len, three)]).tolist()
-            code += [numbers[name], *ends]
-            cells = ends[-1]
-        for three in parts.values():
-            for cell in (c for part in three for c in part):
-                self._cells[len(code)] = cell
-                code.append(UNWRITTEN_PLAN)
+                parts[atom.predicate][READ_NEGATED].append(Cell(s, rule, i, True))
+        code, begin = self._code, len(self._code)
+        code += [len(parts), *[NO_PATTERNS] * (READ_FIELDS * len(parts))]
+        for k, (name, cells_of) in enumerate(parts.items()):
+            record = begin + READ_FIELDS * k
+            code[record + READ_TABLE] = self._number(self._by_name[name])
+            for part, cells in cells_of.items():
+                code[record + part] = self._add_cells(cells, self._by_name[name].types)
         line[STRATUM_KIND], line[STRATUM_CODE] = RULED_STRATUM, begin
         self._write_out()
 
-    def write_plan(self, at: int, where: Where) -> None:
+    def _add_cells(self, cells: Sequence[Cell], types: Sequence[str]) -> int:
+        """Write cells for plans by the patterns of the atoms that these begin with."""
+        by_pattern: dict[Coded, list[Cell]] = defaultdict(list)
+        for cell in cells:
+            by_pattern[self._coded(pattern_of(cell.atom), types)].append(cell)
+        numbers = {}
+        for coded, mine in by_pattern.items():
+            numbers[coded] = len(self._code)
+            self._code.append(len(mine))
+            for cell in mine:
+                self._cells[len(self._code)] = cell
+                self._code.append(UNWRITTEN_PLAN)
+        return self._add_patterns(numbers)
+
+    def write_plans(self, cells: npt.NDArray[np.int32], where: Where) -> None:
+        """Write the plans of some cells; a cell may be named more than once."""
+        for at in np.unique(cells).tolist():
+            self._write_plan(at, where)
+
+    def _write_plan(self, at: int, where: Where) -> None:
         """Write the plan of a cell, if it only follows indexes."""
         s, rule, position, is_negated = self._cells[at]
         assert self._columns.rank is not None, "plans of ranked support"
@@ -244,24 +286,21 @@ class StrataCode(PlanCode):
         """Write which strata read the rows of a table."""
         table, strata = self.tables[t], self.strata
         classes = strata.classes_of(table.name)
-        readers: list[tuple[Pattern | None, set[int]]]
         if len(classes) == 1:
-            readers = [(None, strata.reading(classes))]
+            numbers = {EVERY_ROW: self._add_list(strata.reading(classes))}
         else:
-            patterns = [pattern for pattern, _ in strata.patterns(table.name)]
-            readers = [(pattern, strata.reading([strata.classes[pattern]])) for pattern in patterns]
-        written = [(self._add_pattern(pattern, table.types), self._add_list(numbers)) for pattern, numbers in readers]
-        self.links[t, READERS] = len(self._code)
-        self._add_pairs(written)
+            numbers = {
+                self._coded(pattern, table.types): self._add_list(strata.reading([strata.classes[pattern]]))
+                for pattern, _ in strata.patterns(table.name)
+            }
+        self.links[t, READERS] = self._add_patterns(numbers)
         self._write_out()
 
     def write_levels(self, t: int) -> None:
         """Write which strata the rows of a table are in."""
         table = self.tables[t]
-        patterns = self.strata.patterns(table.name)
-        written = [(self._add_pattern(pattern, table.types), level) for pattern, level in patterns]
-        self.links[t, LEVELS] = len(self._code)
-        self._add_pairs(written)
+        levels = {self._coded(pattern, table.types): level for pattern, level in self.strata.patterns(table.name)}
+        self.links[t, LEVELS] = self._add_patterns(levels)
         self._write_out()
 
     def _add_list(self, numbers: Iterable[int]) -> int:
@@ -270,20 +309,32 @@ class StrataCode(PlanCode):
         self._code += [len(listed), *listed]
         return at
 
-    def _add_pattern(self, pattern: Pattern | None, types: Sequence[str]) -> int:
-        """Write the columns with constants, and those with equal values, that rows of a pattern have."""
-        if pattern is None:
-            return NO_PATTERN
-        at, (_, terms) = len(self._code), pattern
+    def _coded(self, pattern: Pattern, types: Sequence[str]) -> Coded:
+        """Return a pattern with the codes of its constants."""
         first: dict[object, int] = {}
-        constants, equal = [], []
-        for column, (kind, value) in enumerate(terms):
+        columns, equal, constants = [], [], []
+        for column, (kind, value) in enumerate(pattern[1]):
             if kind == "=":
-                constants.append((column, self._codec.constant(value, types[column])))
+                columns.append(column)
+                constants.append(int(self._codec.constant(value, types[column])))
             elif first.setdefault(value, column) != column:
                 equal.append((first[value], column))
-        self._add_pairs(constants)
-        self._add_pairs(equal)
+        return Coded(Shape(tuple(columns), tuple(equal)), tuple(constants))
+
+    def _add_patterns(self, numbers: dict[Coded, int]) -> int:
+        """Write patterns and the number of each, shape by shape."""
+        shapes: dict[Shape, list[tuple[tuple[int, ...], int]]] = defaultdict(list)
+        for (shape, constants), number in numbers.items():
+            shapes[shape].append((constants, number))
+        code, at = self._code, len(self._code)
+        code.append(len(shapes))
+        for (columns, equal), mine in shapes.items():
+            begin = len(code)
+            code += [0, len(mine), len(columns), *columns]
+            self._add_pairs(equal)
+            for constants, number in sorted(mine):
+                code += [*constants, number]
+            code[begin + SHAPE_NEXT] = len(code)
         return at
 
 

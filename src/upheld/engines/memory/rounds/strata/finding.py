@@ -42,7 +42,9 @@ from upheld.engines.memory.rounds.records import (
     UNLISTED,
     VALUES,
 )
+from upheld.engines.memory.rounds.strata.patterns import end_of_run
 from upheld.engines.memory.rounds.strata.records import (
+    ALL_DONE,
     AT_COMING,
     AT_GOING,
     BIT_A,
@@ -65,12 +67,13 @@ from upheld.engines.memory.rounds.strata.records import (
     MOST,
     MOST_PICKED,
     MOST_TRIED_PAIRS,
+    NO_NUMBER,
+    NO_PATTERNS,
     OTHER_PLAN,
     PART,
     PARTS,
     PICKED,
     READ_BY,
-    READ_END,
     READ_FIELDS,
     READ_NEGATED,
     READ_OTHERS,
@@ -78,13 +81,16 @@ from upheld.engines.memory.rounds.strata.records import (
     READ_RECORD,
     READ_TABLE,
     ROUND_BEGIN,
+    SHAPE_NEXT,
     STAGE,
     STRATA_OUTCOME,
     STRATA_WANTED,
     STRATUM_CODE,
     UNWRITTEN_PLAN,
+    WANTED_CELL,
+    WANTED_CELLS,
     WANTS_INDEX,
-    WANTS_PLAN,
+    WANTS_PLANS,
 )
 from upheld.engines.memory.rounds.tables import change_flags, flags_of, number, of_index, of_table, value_in
 
@@ -153,12 +159,9 @@ def index_more_rows(program, step, x, state):
 
 @inner_kernel
 def plan_in(program, cell, state):
-    """Return the plan in a cell if it is written and its indexes know all rows; else -1, and the state says why."""
+    """Return the plan in a cell if it is one to follow and its indexes know all rows; else -1: the state says why."""
     tables, indexes, code, _ = program
     at = number(code, cell)
-    if at == UNWRITTEN_PLAN:
-        ask_for(state, WANTS_PLAN, cell)
-        return np.int64(-1)
     if at == OTHER_PLAN:
         leave_beyond(state)
         return np.int64(-1)
@@ -197,33 +200,31 @@ def part_of_changes(program, block, at, links, queues, state):
     """Pick the changed facts that some plans begin with: of a table that the stratum reads, and of one sign.
 
     `at` is twice the number of the table in the code of the stratum, plus one for negated atoms. Return the number of
-    facts, and the cells of the plans from the first to the last.
+    facts, and the patterns of the atoms that the plans begin with.
     """
     tables, _, code, _ = program
     record, is_negated = block + READ_FIELDS * (at // 2), at % 2 == 1
     t = number(code, record + READ_TABLE)
-    begin_cell = number(code, record + (READ_NEGATED if is_negated else READ_OTHERS))
-    end_cell = number(code, record + (READ_END if is_negated else READ_OWN))
-    if begin_cell == end_cell or links[t, LAST_CHANGE] == NOBODY:
-        return np.int64(0), begin_cell, end_cell
+    patterns = number(code, record + (READ_NEGATED if is_negated else READ_OTHERS))
+    if patterns == NO_PATTERNS or links[t, LAST_CHANGE] == NOBODY:
+        return np.int64(0), patterns
     if links[t, CHANGES] > MOST_PICKED:
         leave(state)
-        return np.int64(0), begin_cell, end_cell
+        return np.int64(0), patterns
     # Derivations go with facts that have gone, and with facts that are new and negated; they come the other way round.
     bit = state[BIT_D] if (state[STAGE] == LOSING) != is_negated else state[BIT_A]
-    return pick_changes(tables, t, bit, links, queues), begin_cell, end_cell
+    return pick_changes(tables, t, bit, links, queues), patterns
 
 
 @inner_kernel
 def end_of_part(code, queue, begin, end, links, state):
-    """Return where the facts end that are of one table with the first one, and the cells of the plans from them."""
+    """Return where the facts end that are of one table with the first one, and the patterns of the atoms of plans."""
     t, stop = queue[begin, QUEUE_TABLE], begin + 1
     while stop < end and queue[stop, QUEUE_TABLE] == t:
         stop += 1
     if links[t, READ_BY] != state[CURRENT_STRATUM]:
-        return stop, np.int64(0), np.int64(0)
-    record = links[t, READ_RECORD]
-    return stop, number(code, record + READ_OWN), number(code, record + READ_NEGATED)
+        return stop, np.int64(NO_PATTERNS)
+    return stop, number(code, links[t, READ_RECORD] + READ_OWN)
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------
@@ -243,19 +244,35 @@ def keep_part(lines, begin, end, state):
 
 
 @inner_kernel
-def follow_plans(program, cells, queue, part, bench, state, counts):
-    """Write the instances of the plans in some cells from a part of a queue, behind those that were found before.
+def ask_for_plans(code, cells, wanted, state):
+    """Ask for those plans of a list of cells that are not written; return whether all are."""
+    are_written = True
+    for k in range(number(code, cells)):
+        if number(code, cells + LENGTH + k) == UNWRITTEN_PLAN:
+            are_written = False
+            if state[STRATA_OUTCOME] != WANTS_PLANS:
+                ask_for(state, WANTS_PLANS, 0)
+            if state[STRATA_WANTED] < len(wanted):
+                wanted[state[STRATA_WANTED], WANTED_CELL] = cells + LENGTH + k
+                state[STRATA_WANTED] += 1
+    return are_written
 
-    The queue comes as an address, and its part is of one table. Return the instances, or -1 if the call has to stop,
-    and the rows that were looked at in vain.
-    """
+
+@inner_kernel
+def follow_plans(program, cells, queue, part, bench, state, counts):
+    """Write the instances of the plans in a list of cells from a part of a queue, behind those found before."""
+    code = program[2]
     registers, heights, stack, values, lines, places = bench
     work = registers.ctypes.data, heights, stack, values.ctypes.data
-    (begin_cell, end_cell), (begin, end), (count, tried) = cells, part, counts
-    for cell in range(begin_cell, end_cell):
+    (begin, end), (count, tried, pairs) = part, counts
+    pairs += (end - begin) * number(code, cells)
+    if pairs > MOST_TRIED_PAIRS:
+        leave(state)
+        return np.int64(-1), tried, pairs
+    for cell in range(cells + LENGTH, cells + LENGTH + number(code, cells)):
         at = plan_in(program, cell, state)
         if at < 0:
-            return np.int64(-1), tried
+            return np.int64(-1), tried, pairs
         start = begin
         while start < end:
             stop, before = min(start + GROUP, end), count
@@ -264,11 +281,35 @@ def follow_plans(program, cells, queue, part, bench, state, counts):
             )
             if count < 0 or count > state[MOST]:
                 leave(state)
-                return np.int64(-1), tried
+                return np.int64(-1), tried, pairs
             if state[PARTS] > 1:
                 count = keep_part(lines, before, count, state)
             start = stop
-    return count, tried
+    return count, tried, pairs
+
+
+@inner_kernel
+def follow_part(program, patterns, t, queue, part, bench, wanted, state, counts):
+    """Write the instances of plans from a part of a queue, by the patterns of the atoms that the plans begin with.
+
+    The queue comes as an address, and its part is of one table. Where a plan is missing, the call goes on only to ask
+    for all that are. Return the instances, or -1 if the call has to stop, the rows that were looked at in vain, and
+    the pairs of a fact and a plan.
+    """
+    code = program[2]
+    shape = patterns + LENGTH
+    for _ in range(number(code, patterns)):
+        begin, end = part
+        while begin < end:
+            stop, cells = end_of_run(program, shape, t, queue, begin, end)
+            if cells != NO_NUMBER and ask_for_plans(code, cells, wanted, state):
+                if state[STRATA_OUTCOME] == ALL_DONE:
+                    counts = follow_plans(program, cells, queue, (begin, stop), bench, state, counts)
+                    if counts[0] < 0:
+                        return counts
+            begin = stop
+        shape = number(code, shape + SHAPE_NEXT)
+    return counts
 
 
 @inner_kernel
@@ -293,21 +334,17 @@ def find_for_step(program, strata, links, queues, bench, state):
         at, end = state[ROUND_BEGIN], state[AT_GOING] if is_losing else state[AT_COMING]
     queue = own.ctypes.data if is_own else queues[PICKED].ctypes.data
     mark_round(tables, queues, ~np.int64(0), state[BIT_ROUND] | (0 if is_losing else state[BIT_A]), state)
-    counts, pairs = (np.int64(0), np.int64(0)), np.int64(0)
-    while at < end and counts[0] >= 0:
+    counts = np.int64(0), np.int64(0), np.int64(0)
+    while at < end and counts[0] >= 0 and state[STRATA_OUTCOME] != LEFT_OVER:
         if is_own:
             begin = at
-            at, begin_cell, end_cell = end_of_part(code, own, begin, end, links, state)
-            part = begin, at
+            at, patterns = end_of_part(code, own, begin, end, links, state)
+            t, part = np.int64(own[begin, QUEUE_TABLE]), (begin, at)
         else:
-            picked, begin_cell, end_cell = part_of_changes(program, block, at, links, queues, state)
+            picked, patterns = part_of_changes(program, block, at, links, queues, state)
+            t = number(code, block + READ_FIELDS * (at // 2) + READ_TABLE)
             at, part = at + 1, (np.int64(0), picked)
-            pairs += picked * (end_cell - begin_cell)
-            if pairs > MOST_TRIED_PAIRS:
-                leave(state)
-            if state[STRATA_OUTCOME] == LEFT_OVER:
-                return np.int64(-1)
-        if part[0] < part[1]:
-            counts = follow_plans(program, (begin_cell, end_cell), queue, part, bench, state, counts)
+        if patterns != NO_PATTERNS and part[0] < part[1]:
+            counts = follow_part(program, patterns, t, queue, part, bench, queues[WANTED_CELLS], state, counts)
     mark_round(tables, queues, ~state[BIT_ROUND], np.int64(0), state)
-    return counts[0]
+    return counts[0] if state[STRATA_OUTCOME] == ALL_DONE else np.int64(-1)

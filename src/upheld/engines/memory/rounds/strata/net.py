@@ -6,14 +6,12 @@ import numpy as np
 
 from upheld.engines.memory.kernels.addresses import read_int32, write_uint16
 from upheld.engines.memory.kernels.jit import inner_kernel
-from upheld.engines.memory.rounds.instances import is_of_atom
 from upheld.engines.memory.rounds.records import (
     ARITY,
     COUNT,
     FLAGS,
     NOBODY,
     NUMBER,
-    PLAN_CHECKS,
     QUEUE_ROW,
     QUEUE_TABLE,
     ROOM,
@@ -21,6 +19,7 @@ from upheld.engines.memory.rounds.records import (
 )
 from upheld.engines.memory.rounds.strata.finding import ask_for
 from upheld.engines.memory.rounds.strata.numbers import list_line
+from upheld.engines.memory.rounds.strata.patterns import number_of_pattern
 from upheld.engines.memory.rounds.strata.records import (
     ASKED,
     ASKED_KIND,
@@ -49,15 +48,13 @@ from upheld.engines.memory.rounds.strata.records import (
     IS_ENTERED,
     IS_IGNORED,
     IS_REPEATED,
-    LEVEL_FIELDS,
-    LEVEL_PATTERN,
-    LEVEL_STRATUM,
     LEVELS,
     LINE_ROW,
     LINE_TABLE,
     LINE_VALUES,
     NEXT_GROWN_TABLE,
     NO_LEVELS,
+    NO_NUMBER,
     SEED_KIND,
     SEED_NEXT,
     SEED_ROW,
@@ -76,7 +73,6 @@ from upheld.engines.memory.rounds.tables import (
     enter_row,
     fits,
     flags_of,
-    number,
     of_table,
     place_of,
     slot_of,
@@ -89,11 +85,8 @@ from upheld.engines.memory.rounds.tables import (
 @inner_kernel
 def level_of(program, t, row, levels):
     """Return the stratum of a row of a table that has several."""
-    code = program[2]
-    for k in range(number(code, levels)):
-        if is_of_atom(program, number(code, levels + LEVEL_FIELDS * k + LEVEL_PATTERN) - PLAN_CHECKS, t, row):
-            return number(code, levels + LEVEL_FIELDS * k + LEVEL_STRATUM)
-    return np.int64(FIRST_STRATUM)
+    level = number_of_pattern(program, levels, t, row)
+    return level if level != NO_NUMBER else np.int64(FIRST_STRATUM)
 
 
 @inner_kernel

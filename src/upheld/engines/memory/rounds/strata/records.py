@@ -6,7 +6,7 @@ links    a line for each table beside the one of `rounds.records`, from `LAST_CH
 seeds    the facts that a call begins with, from `SEED_STRATUM` to `SEED_NEXT`
 asked    the facts that a small update asks for, from `ASKED_TABLE` to `ASKED_VALUES`
 lines    the facts that it changes, from `LINE_TABLE` to `LINE_VALUES`
-queues   from `GOING` to `CHANGED`
+queues   from `GOING` to `WANTED_CELLS`
 log      the numbers of rows before they were changed, from `UNDO_TABLE` to `UNDO_PLAN`
 met      for each plan the derivations that it has found, from `IN_DELETION` to `NEXT_MET`
 done     the strata that were maintained
@@ -28,27 +28,28 @@ STRATUM_FIELDS = 8
 #: Kinds of strata: not written yet, left to the operators, with explicit facts alone, and with rules.
 UNWRITTEN_STRATUM, OTHER_STRATUM, EXPLICIT_STRATUM, RULED_STRATUM = range(4)
 #: The code of a stratum: the number of tables that its rules read, and a record for each. The plans that begin with a
-#: table are in three parts: from atoms of other strata, from atoms of this one, and from negated atoms.
-READ_TABLE, READ_OTHERS, READ_OWN, READ_NEGATED, READ_END = range(LENGTH, LENGTH + 5)
-READ_FIELDS = 5
+#: table are in three parts: from atoms of other strata, from atoms of this one, and from negated atoms. Each part is
+#: where the patterns of its atoms are, or `NO_PATTERNS`; a pattern has a list of cells with plans.
+READ_TABLE, READ_OTHERS, READ_OWN, READ_NEGATED = range(LENGTH, LENGTH + 4)
+READ_FIELDS = 4
 #: Instead of a plan: one that has not been written, or that does more than follow indexes.
 UNWRITTEN_PLAN, OTHER_PLAN = -1, -2
+
+#: Patterns of the rows of a table, each with a number: how many shapes they have, and the shapes. A shape is where the
+#: next one is, its number of patterns, the list of columns with constants, the pairs of columns with equal values, and
+#: the patterns, each as its constants and its number, in the order of the constants.
+SHAPE_NEXT, SHAPE_SIZE, SHAPE_COLUMNS = range(3)
+#: Instead of the number of a pattern, for rows of none; and instead of patterns.
+NO_NUMBER, NO_PATTERNS = -1, -1
 
 #: A line of a table: the last of its rows that have changed and their number, where the strata are that read it, the
 #: stratum that has last noted its record of it and that record, the next table that rows were entered into, and where
 #: the strata of its rows are, if there are several.
 LAST_CHANGE, CHANGES, READERS, READ_BY, READ_RECORD, NEXT_GROWN_TABLE, LEVELS = range(7)
 LINK_FIELDS = 7
-#: The readers of a table: their number, and for each a pattern of rows, or `NO_PATTERN` for all of them, and a list of
-#: strata. A pattern is two lists of pairs, as a plan has them for its atom.
-READER_PATTERN, READER_STRATA = range(LENGTH, LENGTH + 2)
-READER_FIELDS = 2
-NO_PATTERN, NO_READERS = -1, -1
-#: The strata of the rows of a table: their number, and for each a pattern and the stratum. Rows of no pattern are in
-#: the first stratum.
-LEVEL_PATTERN, LEVEL_STRATUM = range(LENGTH, LENGTH + 2)
-LEVEL_FIELDS = 2
-NO_LEVELS, FIRST_STRATUM = -1, 1
+#: The readers of a table are patterns with lists of strata; the levels of its rows are patterns with their strata. Rows
+#: of no pattern are in the first one. Either may not be written yet.
+NO_READERS, NO_LEVELS, FIRST_STRATUM = -1, -1, 1
 
 #: A line of a fact that a call begins with: its stratum, table and row, whether it goes, comes or has changed, and the
 #: next one of its stratum.
@@ -65,11 +66,13 @@ IS_IGNORED, IS_REPEATED = range(3, 5)
 #: other: facts that disappear and appear, explicit facts that do, and facts that are ignored.
 LINE_TABLE, LINE_ROW, LINE_VALUES = range(3)
 
-#: The queues of a call: facts that go, facts that come, facts that a step begins with, and changed rows. A line of the
-#: last one has besides the table and the row the line of the row that changed before it in its table.
-GOING, COMING, PICKED, CHANGED = range(4)
+#: The queues of a call: facts that go, facts that come, facts that a step begins with, changed rows, and the cells of
+#: plans that are wanted. A line of a changed row has besides the table and the row the line of the row that changed
+#: before it in its table.
+GOING, COMING, PICKED, CHANGED, WANTED_CELLS = range(5)
 CHANGED_TABLE, CHANGED_ROW, CHANGED_BEFORE = range(3)
 CHANGED_FIELDS = 3
+WANTED_CELL = 0
 
 #: A line of the log: a row, the numbers that it had, and the derivation that changed them as twice its plan, plus one
 #: in insertion, or -1.
@@ -101,17 +104,19 @@ SAVED = AT_CHANGED + 1 - AT_GOING
 STRATA_STATE = AT_CHANGED + 1 + SAVED
 
 #: Why a call stops: nothing is due any more, a stratum is left to the operators, or something is wanted: the code of a
-#: stratum, a plan, an index that knows all rows, the readers of a table, the strata of its rows, room in a table or in
+#: stratum, plans, an index that knows all rows, the readers of a table, the strata of its rows, room in a table or in
 #: a queue, a table of wider values, or room for the lines of the change. A stratum is left because it changes too much,
 #: or because it `IS_BEYOND` what kernels maintain.
 (
-    ALL_DONE, LEFT_OVER, WANTS_STRATUM, WANTS_PLAN, WANTS_INDEX, WANTS_READERS, WANTS_LEVELS, WANTS_ROWS, WANTS_QUEUES,
+    ALL_DONE, LEFT_OVER, WANTS_STRATUM, WANTS_PLANS, WANTS_INDEX, WANTS_READERS, WANTS_LEVELS, WANTS_ROWS, WANTS_QUEUES,
     WANTS_WIDTH, WANTS_LINES,
 ) = range(11)  # fmt: skip
 
 #: Rows that a step begins with at most, and pairs of a row and a plan. `MOST` of the state is how many derivations a
 #: call handles in a stratum; one with more than `SMALL_STRATUM` loses no more than one part of `PART_LOST` of them.
 MOST_PICKED, MOST_TRIED_PAIRS = 1 << 12, 1 << 16
+#: Plans that a call asks for at once.
+MOST_WANTED = 1 << 8
 SMALL_STRATUM, PART_LOST = 1 << 10, 8
 #: Updates at most that leave a stratum at once after one that was left in vain. An update of one change is tried each
 #: time: it is left after little work, and others like it may change less.
