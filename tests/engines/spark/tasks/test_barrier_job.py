@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import threading
@@ -62,6 +63,23 @@ def test_a_materialisation(spark):
     finally:
         m.close()
     jobs.active(0)
+
+
+def test_workers_that_have_had_a_task(spark):
+    """From the second task on, collections of garbage leave out what a worker holds then."""
+
+    def frozen():
+        def task(items):
+            from upheld.engines.spark.tasks.heap import keep_modules
+
+            keep_modules()
+            yield gc.get_freeze_count(), len(gc.get_objects())
+
+        return spark.sparkContext.parallelize([0], 1).mapPartitions(task).collect()[0]
+
+    # Workers that other tests have used may have had any number of tasks, so some tasks make sure of two in each.
+    most = max(frozen() for _ in range(8))
+    assert most[0] > most[1]
 
 
 def test_a_task_that_ends(job):

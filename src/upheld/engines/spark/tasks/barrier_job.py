@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from upheld.engines.spark.tasks.commands import NewEngine
 from upheld.engines.spark.tasks.driver import DrivenEngine, taught_engine
+from upheld.engines.spark.tasks.heap import keep_modules
 from upheld.engines.spark.tasks.job_progress import JobProgress
 from upheld.engines.spark.tasks.sockets import Address, Meeting, NotAllCame, gather
 from upheld.engines.spark.tasks.tasks import ConnectedTasks, serve
@@ -71,7 +73,7 @@ def in_barrier_job(
             )
         )
     key = os.urandom(32)
-    settings = dict(context.getConf().getAll())
+    settings = _settings_of(context)
     certificate = certificate_of(settings)
     if certificate is None:
         warn(list(_unencrypted(settings)))
@@ -104,6 +106,17 @@ def in_barrier_job(
 
     tasks = ConnectedTasks(wire, commands, wait)
     return tasks
+
+
+#: The settings of sessions, which do not change: reading them takes several calls of Java for each.
+_settings: WeakKeyDictionary[SparkContext, Mapping[str, str]] = WeakKeyDictionary()
+
+
+def _settings_of(context: SparkContext) -> Mapping[str, str]:
+    """Return the settings that a session was started with."""
+    if context not in _settings:
+        _settings[context] = dict(context.getConf().getAll())
+    return _settings[context]
 
 
 class _Job:
@@ -158,6 +171,7 @@ def _task(
     """Be one task of the job."""
     from pyspark import BarrierTaskContext
 
+    keep_modules()
     context = BarrierTaskContext.get()
     me = context.partitionId()
     host = context.getTaskInfos()[me].address.split(":")[0]
