@@ -28,6 +28,8 @@ How our deletion differs from the paper's:
   circular.
 - Line 40 asks for the explicit facts that a normal fact stands for. Their number is kept with it (`stand_ins`), and
   what a torn class leaves behind is found by its members, in the indexes: no product of classes is ever formed.
+- Over-deletion that has cost half of what it costs to derive everything from nothing is given up, and everything is:
+  what comes back would cost about as much again.
 
 Positive programs only. `layered` has the others, of which this is the lower layer.
 """
@@ -40,7 +42,7 @@ from functools import cached_property
 from upheld.algebra.engine import Engine
 from upheld.algebra.equality import Classes, Constants
 from upheld.algebra.expansion import Rows
-from upheld.algebra.sets import FactSet, Instances, derive, settle
+from upheld.algebra.sets import FactSet, Instances, SetEngine, derive, settle
 from upheld.language.core import Core, Rule
 from upheld.language.equality.equality import Equality, reflexivity
 from upheld.language.strata import Stratification, Whole
@@ -56,6 +58,9 @@ STEPS, SMALL = 3, 1000
 #: Over-deleted facts, and their ratio to the facts to delete, from which on proofs of further facts are searched for
 #: before these are over-deleted; and the rounds of this search.
 FEW, MANY_TIMES, DEPTH = 1000, 20, 8
+#: The cost of a round beside its instances, in instances; the part of the cost of starting again that over-deletion may
+#: take, and what it may take in any case.
+ROUND, MOST_SPENT, LEAST_SPENT = 1_000, 0.5, 300_000
 
 
 class Rewriting:
@@ -69,6 +74,8 @@ class Rewriting:
         self.follow(RewrittenRules(core.rules, self.reflexivity))
         #: For each normal fact, how many explicit facts it stands for beside itself.
         self.stand_ins = engine.numbers("stand-ins")
+        #: The cost of deriving everything from nothing, the last time.
+        self.again_cost = 0
 
     @cached_property
     def gamma(self) -> Classes:
@@ -134,16 +141,21 @@ class Rewriting:
 
     def first(self) -> tuple[FactSet, FactSet]:
         """Return nothing, and all that follows from E."""
-        nothing = self.E.engine.nothing
+        nothing, before = self.E.engine.nothing, cost_so_far(self.engine)
         update = _Update(self, nothing, nothing)
         self.pi.count(nothing, self.E)
         update.insert(self.E)
+        self.again_cost = cost_so_far(self.engine) - before
         return update.D, update.A
 
     def changes(self, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
         """Return what is over-deleted and what is added."""
         update = _Update(self, E_minus, E_plus)
-        N = settle(update.delete()) if E_minus else self.E.engine.nothing
+        left = update.delete() if E_minus else self.E.engine.nothing
+        if left is None:
+            self.stand_ins.gain(self.pi.rewritten(E_plus))
+            return self.again(E_minus, E_plus)
+        N = settle(left)
         self.stand_ins.gain(self.pi.rewritten(E_plus))
         update.insert(N | E_plus)
         return update.D, update.A
@@ -165,12 +177,13 @@ class Rewriting:
 
     def again(self, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
         """As `anew`, when the explicit facts as they are to be have been counted."""
-        update = _Update(self, E_minus, E_plus)
+        update, before = _Update(self, E_minus, E_plus), cost_so_far(self.engine)
         self.stand_ins.lose(self.pi.rewritten(update.explicit()))
         update.D |= self.I
         self.pi.split_all()
         self.Gamma.follow(self.pi)
         update.insert(update.explicit())
+        self.again_cost = cost_so_far(self.engine) - before
         return update.D, update.A
 
     def rule_pairs(self) -> Sequence[tuple[Rule, Rule]]:
@@ -201,6 +214,33 @@ def changed_rows(
     return {name: before for name, (before, _) in rows.items()}, {name: now for name, (_, now) in rows.items()}
 
 
+def cost_so_far(engine: SetEngine) -> int:
+    """Return what the run under way has cost, in instances."""
+    statistics = engine.meter.statistics
+    return statistics.instances.total() + ROUND * statistics.rounds
+
+
+class Outlay:
+    """Compares what over-deletion costs with the cost of deriving everything from nothing."""
+
+    def __init__(self, I: FactSet, again: int):
+        self._engine, self._before, self._facts = I.engine, cost_so_far(I.engine), max(I.count(), 1)
+        self._again = max(again, self._facts)  # it is not known of a state that was restored
+        self._most = max(LEAST_SPENT, MOST_SPENT * self._again)
+
+    def exceeds_starting_again(self, going: int, deleted: int) -> bool:
+        """Return whether it is better to start again than to delete further facts; note it if so.
+
+        Each of them is expected to have an average part of all derivations.
+        """
+        spent = cost_so_far(self._engine) - self._before
+        if spent + self._again * going / self._facts <= self._most:
+            return False
+        choice = f"started again after {deleted:,} normal facts were deleted, and {going:,} were about to be"
+        self._engine.meter.statistics.choices.append(f"all strata: {choice}")
+        return True
+
+
 class _Update:
     """One update in the making."""
 
@@ -208,9 +248,10 @@ class _Update:
         self.E, self.I, self.pi, self.Gamma = rewriting.E, rewriting.I, rewriting.pi, rewriting.Gamma
         self.reflexivity, self.equalities = rewriting.reflexivity, rewriting.equalities
         self.stand_ins, self.E_minus, self.E_plus = rewriting.stand_ins, E_minus, E_plus
-        self.strata = rewriting.strata
+        self.strata, self.rewriting = rewriting.strata, rewriting
         #: Nothing is added before all is over-deleted, so that this needs no set of its own till then.
         self.D, self.A = self.E.engine.named("D"), self.E.engine.nothing
+        self.S: Constants | None = None
 
     def now(self) -> FactSet:
         return (self.I - self.D) | self.A
@@ -251,14 +292,18 @@ class _Update:
 
     # -- deletion ------------------------------------------------------------------------------------------------------
 
-    def delete(self) -> FactSet:
-        """Over-delete, and return what of it holds nevertheless, as far as one step from what is left shows."""
+    def delete(self) -> FactSet | None:
+        """Over-delete, and return what of it holds nevertheless, as far as one step from what is left shows.
+
+        None, with the classes as they were, if it is better to derive everything anew.
+        """
         pi = self.pi
         self.stand_ins.lose(pi.rewritten(self.E_minus))
-        S = self.overdelete()
+        if not self.overdelete():
+            return None
         left = self.E.engine.nothing
-        if S:
-            left = settle(pi.represent(self.split(S)))
+        if self.S:
+            left = settle(pi.represent(self.split(self.S)))
         return left | self.rederive(self.Gamma.follow(pi))
 
     def split(self, S: Constants, by: Classes | None = None) -> FactSet:
@@ -284,33 +329,38 @@ class _Update:
         gamma.split_all()  # it belongs to this update, and so does the cost
 
     @phase("overdeletion")
-    def overdelete(self) -> Constants | None:
-        """Add to D all facts that have lost a derivation, and return the representatives of classes that are torn."""
+    def overdelete(self) -> bool:
+        """Add to D all facts that have lost a derivation, and to S the representatives of classes that are torn.
+
+        Return whether that was carried through: not if it costs too much.
+        """
         I, pi, D = self.I, self.pi, self.D
         P, proofs = I.engine.named("P"), Proofs(self)
-        S: Constants | None = None
         N, M = settle(pi.represent(self.E_minus)), I.engine.nothing  # 3, 4
         deleted, enough = 0, FEW + MANY_TIMES * N.count()
+        outlay = Outlay(I, self.rewriting.again_cost)
         while True:
             known = D | P | proofs.P
             doubted = settle((N | self.unmentioned(settle(M - known))) - known)  # 12
             P |= self.obvious(settle(pi.plain(doubted)))  # 37 to 39
             large = settle(pi.several(doubted))
-            torn = self.torn(large, S)
+            torn = self.torn(large)
             P |= large
             struck = I.engine.nothing
             while torn:  # 9 to 11
-                S = torn if S is None else S | torn
+                self.S = torn if self.S is None else self.S | torn
                 more = settle(pi.mentioning(I - D, torn) - struck)
                 struck = settle(struck | more)
                 P -= more
                 proofs.P -= more
-                torn = self.torn(settle(pi.several(more)), S)  # some are found so if equality itself equals something
+                torn = self.torn(settle(pi.several(more)))  # some are found so if equality itself equals something
             if deleted > enough:
                 proofs.check(settle(pi.plain(settle(doubted - (P | struck)))))
             delta = settle((doubted - (P | proofs.P)) | struck)
             if not delta:
-                return S
+                return True
+            if outlay.exceeds_starting_again(delta.count(), deleted):
+                return False
             deleted += delta.count()
             N = settle(derive(self.Gamma.now, I - D, I, via=delta))  # 13 to 15
             M = settle(derive(self.reflexivity, I - D, I, via=delta))
@@ -335,9 +385,9 @@ class _Update:
         return known | derive(self.Gamma.written, self.explicit(), self.explicit(), heads=plain - known)
 
     @phase("check")
-    def torn(self, large: FactSet, S: Constants | None) -> Constants | None:
+    def torn(self, large: FactSet) -> Constants | None:
         """Return the classes of the equalities `large`, without S, that explicit facts do not prove."""
-        pi = self.pi
+        pi, S = self.pi, self.S
         representatives = pi.constants(large) if S is None else pi.constants(large) - S
         if not representatives:
             return None
