@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +65,48 @@ def dealt(codes, column, parts, out, order, ends):
             out[at, c] = codes[i, c]
 
 
+@kernel
+def owned_rows(values, rows, column, me, parts, out):
+    """Write the rows, of some, whose value in a column one task owns, and return how many they are."""
+    count = 0
+    for row in rows:
+        if owner_of(values[row, column], parts) == me:
+            out[count] = row
+            count += 1
+    return count
+
+
+@kernel
+def held_rows(values, rows, columns, also, without, out, ends):
+    """Write the places of rows task by task, in each task once that owns a value of the row in some columns.
+
+    The task `also` has all of them, and none is written for the task `without`, unless these are -1. `ends` has the
+    end of each task's range.
+    """
+    parts = len(ends)
+    tasks = np.empty(len(columns) + 1, np.int64)
+    tasks[0] = also
+    at = np.zeros(parts + 1, np.int64)
+    for is_written in (False, True):
+        for i in range(len(rows)):
+            for k in range(len(columns) + 1):
+                if k > 0:
+                    tasks[k] = owner_of(values[rows[i], columns[k - 1]], parts)
+                task = tasks[k]
+                is_new = task >= 0 and task != without
+                for j in range(k):
+                    is_new = is_new and tasks[j] != task
+                if is_new and is_written:
+                    out[at[task]] = i
+                    at[task] += 1
+                elif is_new:
+                    at[task + 1] += 1
+        if not is_written:
+            for q in range(parts):
+                at[q + 1] += at[q]
+                ends[q] = at[q + 1]
+
+
 class Owners:
     """The owners of values, as one of `parts` tasks sees them, or a driver, whose number no task has."""
 
@@ -106,7 +148,20 @@ class Owners:
             return rows
         if not table.arity:
             return rows if self.of_name(table.name) == self.me else rows[:0]
-        return rows[self.of(table.rows[rows, column]) == self.me]
+        out = np.empty(len(rows), np.int32)
+        return out[: owned_rows(table.rows, rows, column, self.me, self.parts, out)]
+
+    def held(
+        self, values: Values, rows: Rows, columns: Sequence[int], also: int = -1, without: int = -1
+    ) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+        """Yield the tasks that own values of rows in some columns, each with the places of these rows among `rows`.
+
+        The task `also` has all rows, and the task `without` is left out.
+        """
+        out = np.empty(len(rows) * (len(columns) + (also >= 0)), np.int64)
+        ends = np.empty(self.parts, np.int64)
+        held_rows(values, rows, np.array(columns, np.int64), also, without, out, ends)
+        return _ranges(out, ends)
 
     def deal(self, codes: Values) -> Iterator[tuple[int, Values, npt.NDArray[np.int64]]]:
         """Yield each task at home with some facts, given a row of codes for each, with its rows and their places."""
@@ -123,8 +178,13 @@ class Owners:
         """Yield each task that some values belong to, with the places of these."""
         order, ends = np.empty(len(tasks), np.int64), np.empty(self.parts, np.int64)
         grouped(tasks, self.parts, order, ends)
-        begin = 0
-        for task, end in enumerate(ends.tolist()):
-            if end > begin:
-                yield task, order[begin:end]
-            begin = end
+        return _ranges(order, ends)
+
+
+def _ranges(places: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Yield the tasks that have places, given the end of each task's range."""
+    begin = 0
+    for task, end in enumerate(ends.tolist()):
+        if end > begin:
+            yield task, places[begin:end]
+        begin = end

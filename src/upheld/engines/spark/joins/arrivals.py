@@ -106,12 +106,12 @@ class Arrivals:
             return
         memory, (bit, collected) = self.context.memory, self._departing
         for table, rows in collected.rows().items():
-            homes = self.context.owners.homes(table.name, table.rows[rows])
-            for task, places in self.context.owners.split(homes):
+            columns, home = ((0,), -1) if table.arity else ((), self.context.owners.of_name(table.name))
+            for task, places in self.context.owners.held(table.rows, rows, columns, also=home):
                 if task == self.context.wire.me:
                     self._collected.take(table, rows[places], NOTHING)
                 else:
-                    outbox[task].append((table.name, table.rows[rows[places]]))
+                    outbox[task].append((table.name, table.rows.take(rows[places], 0)))
             flag_kernels.clear_bits(table.flags, rows, FLAGS(~(1 << bit) & 0xFFFF))
         memory.bits.give_back(bit)
         self._departing = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.sets.expressions import MemorySet
+from upheld.engines.memory.storage.table import Rows, Table
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.joins.arrivals import Arrivals
 from upheld.engines.spark.joins.matching import Matching
@@ -46,6 +47,9 @@ class Derivation(PartitionedSet):
         self.compute()
         assert self._computed is not None, "a derivation is settled once; settle it by itself to use it twice"
         return self._computed
+
+    def here(self) -> dict[Table, Rows]:
+        return dict(self.local.listed())  # heads are at home where they are taken
 
     def compute(self) -> None:
         """Derive what was put off."""

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from upheld.algebra.sets import FactSet, SetEngine
 from upheld.data.columns import Columns
@@ -267,12 +266,11 @@ def forward(context: Context, outbox: list[list[Parcel]], table: Table, rows: Ro
                 outbox[member].append((table.name, table.rows[rows], *beside))
         return
     columns = context.views.columns(table.name)
-    if not columns and table.name not in context.views.collected:
+    collector = context.owners.of_name(table.name) if table.name in context.views.collected else -1
+    if not columns and collector < 0:
         return
-    sent = _holders(context, table.name, table.rows[rows], columns)
-    for task in range(parts):
-        if task != me and sent[task].any():
-            outbox[task].append((table.name, table.rows[rows[sent[task]]], *(b[sent[task]] for b in beside)))
+    for task, places in context.owners.held(table.rows, rows, columns, also=collector, without=me):
+        outbox[task].append((table.name, table.rows.take(rows[places], 0), *(b[places] for b in beside)))
 
 
 def send_with_copies(context: Context, outbox: list[list[Parcel]], predicate: str, codes: Values) -> None:
@@ -284,22 +282,12 @@ def send_with_copies(context: Context, outbox: list[list[Parcel]], predicate: st
         for box in outbox[: wire.members if predicate in views.known else wire.parts]:
             box.append((predicate, codes))
     else:
-        sent = _holders(context, predicate, codes, (0, *views.columns(predicate)) if codes.shape[1] else ())
-        if not codes.shape[1]:
-            sent[context.owners.of_name(predicate)] = True
-        for task in range(wire.parts):
-            if sent[task].any():
-                outbox[task].append((predicate, codes[sent[task]]))
-
-
-def _holders(context: Context, predicate: str, codes: Values, columns: Sequence[int]) -> npt.NDArray[np.bool_]:
-    """Return which tasks have each fact, as owners of its values in some columns or because they collect all facts."""
-    held = np.zeros((context.wire.parts, len(codes)), np.bool_)
-    for column in columns:
-        held[context.owners.of(codes[:, column]), np.arange(len(codes))] = True
-    if predicate in context.views.collected:
-        held[context.owners.of_name(predicate)] = True
-    return held
+        has_collector = not codes.shape[1] or predicate in views.collected
+        columns = (0, *views.columns(predicate)) if codes.shape[1] else ()
+        collector = context.owners.of_name(predicate) if has_collector else -1
+        rows = np.arange(len(codes), dtype=np.int32)
+        for task, places in context.owners.held(codes, rows, columns, also=collector):
+            outbox[task].append((predicate, codes.take(places, 0)))
 
 
 def at_home(context: Context, local: MemorySet, bound: Bound) -> PartitionedSet:
