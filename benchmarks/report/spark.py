@@ -25,9 +25,12 @@ def write_spark(results: Path, size: str, measured: dict[str, Any]) -> None:
     """Write the measurements of a size; parts that were not measured stay as they were."""
     path = results / f"{size}-spark.json"
     before = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    if "engine" in measured:
-        measured = {**measured, "engine": {**before.get("engine", {}), **measured["engine"]}}
-    path.write_text(json.dumps({**before, **measured}, indent=1) + "\n", encoding="utf-8")
+    for name in ("engine", "conditions"):
+        if name in measured:
+            measured = {**measured, name: {**before.get(name, {}), **measured[name]}}
+    # The conditions of the page are those of its other parts, if it has some.
+    first = next(iter(measured.get("conditions", {}).values()), {})
+    path.write_text(json.dumps({**first, **before, **measured}, indent=1) + "\n", encoding="utf-8")
 
 
 def tables_of_spark(results: Path, size: str) -> list[str]:
@@ -36,15 +39,16 @@ def tables_of_spark(results: Path, size: str) -> list[str]:
     if not path.exists():
         return []
     found = json.loads(path.read_text("utf-8"))
-    load = "; ".join(f"{x:.1f}" for x in found["load"])
     lines = [
         f"### Pipelines on Spark, {size} sizes",
         "",
-        f"{found['date']}, Spark {found['Spark']}, {found['cores']} cores, {found['memory']} for Java, load average "
-        f"before and after: {load}. CPU seconds are those of the driver, of Java and of Python workers; starting them "
-        "is not counted.",
+        f"{_conditions(found)}. Spark {found['Spark']}, {found['cores']} cores. CPU seconds are those of the driver, of "
+        "Java and of Python workers; starting them is not counted.",
         "",
     ]
+    if apart := found.get("conditions"):
+        parts = "; ".join(f"*{name}* {_conditions(one)}" for name, one in apart.items())
+        lines += [f"Parts that were measured by themselves since: {parts}.", ""]
     engine = found.get("engine", {})
     for goal in [*goals_of_engine(engine), *goals_of_spark(found)]:
         lines.append(f"- {goal.text}: {goal.found} ({ANSWER[goal.reached]})")
@@ -59,6 +63,11 @@ def tables_of_spark(results: Path, size: str) -> list[str]:
         *_growth(found),
         *_model(found),
     ]
+
+
+def _conditions(measured: dict[str, Any]) -> str:
+    load = "; ".join(f"{x:.1f}" for x in measured["load"])
+    return f"{measured['date']}, {measured['memory']} for Java, load average before and after: {load}"
 
 
 def goals_of_spark(found: dict[str, Any]) -> list[Goal]:

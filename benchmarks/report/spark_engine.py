@@ -40,9 +40,10 @@ def goals_of_engine(found: dict[str, Any]) -> list[Goal]:
             text = f"{row['name']}, two tasks: at most {most:g} times the memory engine's CPU time"
             goals.append(Goal(text, f"{_times(row):.1f} times", _times(row) <= most))
     if "more rules" in found:
-        few, all_of_them = (found["more rules"][name]["spark"]["cpu"] for name in ("a tenth", "all"))
+        once, copied = (found["more rules"][name] for name in ("once", "ten times"))
+        times, in_memory = (copied[engine]["cpu"] / once[engine]["cpu"] for engine in ("spark", "memory"))
         text = f"ten times the rules over the same facts: at most {MOST_FOR_RULES} times"
-        goals.append(Goal(text, f"{all_of_them / few:.1f} times", all_of_them <= MOST_FOR_RULES * few))
+        goals.append(Goal(text, f"{times:.1f} times, in memory {in_memory:.1f}", times <= MOST_FOR_RULES))
     if "books" in found:
         times = found["books"]["ranked"]["spark"]["cpu"] / found["books"]["rematerialise"]["spark"]["cpu"]
         text = f"materialising with the books of `ranked`: at most {MOST_FOR_BOOKS} times of without"
@@ -86,7 +87,13 @@ def _programs(found: dict[str, Any]) -> list[str]:
     for row in rows:
         times = f"{row['memory']['cpu']:.2f} | {row['spark']['cpu']:.2f} | {row['spark']['wall']:.2f}"
         lines.append(f"| {row['name']} | {row['algorithm']} | {row['facts']:,} | {times} | {_times(row):.1f} |")
-    return [*lines, "", "The start of the job is part of each run.", ""] if rows else []
+    told = "The start of the job is part of each run."
+    if "more rules" in found:
+        told += (
+            " *Ten campuses* have no value in common. The 90 rules have them in the same relations, and of the 900 "
+            "each campus has a copy, over relations of its own: both derive the same facts by the same instances."
+        )
+    return [*lines, "", told, ""] if rows else []
 
 
 def _updates(found: dict[str, Any]) -> list[str]:

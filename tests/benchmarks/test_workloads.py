@@ -8,6 +8,7 @@ import pytest
 import upheld
 from benchmarks.workloads import rulesets
 from benchmarks.workloads.control_flow import definitions, instructions
+from benchmarks.workloads.copies import apart, with_suffix
 from benchmarks.workloads.graphs import Workload, components, giant, write_folder
 from benchmarks.workloads.relations import materials, star
 from benchmarks.workloads.rulesets import Atom, Comparison, Rule, parse_rules, read_program
@@ -40,6 +41,16 @@ def test_components_come_after_what_they_depend_on():
     assert list(program.components()) == [("link",), ("label",), ("smaller",), ("component",)]
     mutual = "a(x) :- b(x).\nb(x) :- a(x).\nc(x) :- e(x), !a(x)."
     assert list(read_program(rulesets.write_program(mutual, ["e"])).components()) == [("a", "b"), ("c",)]
+
+
+def test_copies_of_rules_derive_the_same_facts():
+    """Copies of a program over parts of facts, without a value in common, derive what the program does of them all."""
+    r = np.random.default_rng(1)
+    parts = apart([giant(20, r) for _ in range(3)])
+    one = upheld.materialise(rulesets.CLOSURE, {"edge": np.concatenate([part["edge"] for part in parts])})
+    copies = "".join(with_suffix(rulesets.CLOSURE, f"_{k}") for k in range(3))
+    three = upheld.materialise(copies, {f"edge_{k}": part["edge"] for k, part in enumerate(parts)})
+    assert set(one["path"]) == set().union(*(three[f"path_{k}"] for k in range(3)))
 
 
 @pytest.mark.parametrize("name", SMALL)
