@@ -31,7 +31,7 @@ from upheld.engines.spark.joins import results
 from upheld.engines.spark.joins.arrivals import Arrivals
 from upheld.engines.spark.joins.derivation import Derivation
 from upheld.engines.spark.joins.matching import Matching
-from upheld.engines.spark.joins.plans import Kind
+from upheld.engines.spark.joins.plans import Kind, Views
 from upheld.engines.spark.joins.reach import Sets
 from upheld.engines.spark.joins.replication import replicated_by_size, views_of
 from upheld.engines.spark.joins.search import PartitionedSearch
@@ -79,9 +79,17 @@ class PartitionedEngine:
 
     def expect(self, sizes: Mapping[str, int]) -> None:
         """Choose the relations that are replicated, before there are facts, by how many explicit facts will come."""
+        self.use_views(self.views_for(sizes))
+
+    def views_for(self, sizes: Mapping[str, int]) -> Views:
+        """Return the views of the program, given how many explicit facts will come of each relation."""
+        return views_of(self._core, replicated_by_size(self._core, sizes, self.context.wire.parts))
+
+    def use_views(self, views: Views) -> None:
+        """Let facts have the copies of some views, before there are facts. All members use the same."""
         if any(table.n for table in self.context.local.tables.values()):
             raise AssertionError("facts that were not expected")
-        self.context.views = views_of(self._core, replicated_by_size(self._core, sizes, self.context.wire.parts))
+        self.context.views = views
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> PartitionedSet:
         return self.load_all({predicate: rows})
