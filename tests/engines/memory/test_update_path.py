@@ -77,6 +77,8 @@ VISITED = {
     "select_numbers_in_tables": lambda a, _: len(a[0]),
     "pair_limits": lambda a, _: len(a[1]),
     "set_pairs": lambda a, _: len(a[1]),
+    "count_pairs": lambda a, _: len(a[0]),
+    "are_within": lambda a, _: len(a[0]),
     "unseen_pairs": lambda a, _: len(a[0]),
     "unknown_pairs": lambda a, _: len(a[0]),
     "keys_of_region": lambda a, _: len(a[0]),

@@ -417,9 +417,12 @@ def test_pairs_as_bits(rows, data, width, height):
     inside = naive.within([rows[row] for row in candidates], width, height)
     cells = {x * height + y for x, y in inside}
     assert {64 * w + b for w, word in enumerate(words.tolist()) for b in range(64) if word >> b & 1} == cells
+    assert pair_kernels.count_pairs(words) == len(cells)
     asked = data.draw(small_pairs())
     out = np.full((len(asked), 2), NONSENSE, np.int32)
     before = words.copy()
+    has_place = len(naive.within(asked, width, height)) == len(set(asked))
+    assert pair_kernels.are_within(numbers(asked, np.int32).reshape(-1, 2), width, height) == has_place
     found = pair_kernels.unknown_pairs(numbers(asked, np.int32).reshape(-1, 2), words, width, height, out)
     assert tuples(out[:found]) == naive.unknown_pairs(asked, inside)
     assert words.tolist() == before.tolist()

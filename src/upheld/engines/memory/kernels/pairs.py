@@ -30,6 +30,27 @@ def set_pairs(rows, candidates, words, width, height):
 
 
 @kernel
+def count_pairs(words):
+    """Return the number of bits that are set."""
+    count = np.int64(0)
+    for word in words:
+        while word:
+            word &= word - np.uint64(1)
+            count += 1
+    return count
+
+
+@kernel
+def are_within(pairs, width, height):
+    """Return whether all pairs are within the matrix."""
+    within = True
+    for i in range(len(pairs)):
+        x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
+        within &= 0 <= x < width and 0 <= y < height
+    return within
+
+
+@kernel
 def unseen_pairs(pairs, words, width, height, out):
     """Write the pairs whose bits are not set, and set them; pairs beyond the matrix are all written."""
     count = 0

@@ -36,6 +36,14 @@ class DenseBits:
         """Return bits of the same pairs that can be changed apart."""
         return DenseBits(self.width, self.height, self.words.copy())
 
+    def count(self) -> int:
+        """Return the number of pairs in the matrix."""
+        return int(pair_kernels.count_pairs(self.words))
+
+    def spans(self, pairs: npt.NDArray[Any]) -> bool:
+        """Return whether the matrix has a place for each of some pairs."""
+        return bool(pair_kernels.are_within(pairs, self.width, self.height))
+
     def unseen(self, pairs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the pairs that are not in the matrix, and put them in; pairs beyond it are all returned."""
         out = np.empty_like(pairs)

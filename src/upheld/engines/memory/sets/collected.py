@@ -40,6 +40,8 @@ class Collected:
         self._out: dict[Table, Rows] = {}
         self._counts: dict[Table, int] = {}
         self._seen: dict[Table, DenseBits] = {}
+        #: The number of rows of a table when all of them were among the pairs seen.
+        self._all_seen: dict[Table, int] = {}
         #: The number of rows found at which to ask next whether bits for pairs are worth while.
         self._ask_at: dict[Table, int] = {}
 
@@ -76,7 +78,7 @@ class Collected:
         owner = self.context.bits.owner(reject)
         dense = owner.dense(table) if owner is not None else None
         if dense is not None and work * BITS_PER_DELTA_ROW >= dense.width * dense.height:
-            self._seen[table] = dense.copy()
+            self._see(table, dense.copy())
 
     def tally(
         self, table: Table, values: MadeRows, reject: Truth, numbers: str, amount: int, log: Rows, logged: Used
@@ -125,11 +127,22 @@ class Collected:
         """Find rows by their values, and return how many have been found; those not in the table yet are entered."""
         seen = self._seen.get(table)
         if seen is not None and values.dtype == np.int32:
-            values = seen.unseen(values)
-        return self.enter_unseen(table, values, reject)
+            return self.enter_unseen(table, seen.unseen(values), reject)
+        return self._enter_looked_up(table, values, reject)
 
     def enter_unseen(self, table: Table, values: MadeRows, reject: Truth) -> int:
-        """As `enter`, for rows that are known not to be in `known_pairs`, where they have been put."""
+        """As `enter`, for rows that are known not to be in `known_pairs`, where they have been put.
+
+        Where all rows of the table are, these are new: nothing has to be looked up.
+        """
+        seen = self._seen.get(table)
+        if seen is None or self._all_seen.get(table) != table.n or reject[0] or not seen.spans(values):
+            return self._enter_looked_up(table, values, reject)
+        count = self.append(table, values)
+        self._all_seen[table] = table.n
+        return count
+
+    def _enter_looked_up(self, table: Table, values: MadeRows, reject: Truth) -> int:
         width, wanted = len(values), key_view(values)
         if self.context.threads.count > 1 and width >= regions.FEWEST_KEYS:
             self._enter_in_regions(table, wanted, reject)
@@ -140,8 +153,14 @@ class Collected:
             self._ask_at[table] = 2 * count
             dense = dense_bits(table, out[:count])
             if dense is not None:
-                self._seen[table] = dense
+                self._see(table, dense)
         return count
+
+    def _see(self, table: Table, dense: DenseBits) -> None:
+        """Hold pairs of a table as bits."""
+        self._seen[table] = dense
+        if dense.count() == table.n:
+            self._all_seen[table] = table.n
 
     def _enter_in_regions(self, table: Table, wanted: npt.NDArray[Any], reject: Truth) -> None:
         """Enter many keys, by several threads."""
