@@ -78,10 +78,13 @@ def test_unmeasured_tables_have_the_papers_numbers(experiment):
 # -- running -------------------------------------------------------------------------------------------------------
 
 
+FILES = {"cells.jsonl", "machine.json", "table.md", "table.csv", "figure.svg"}
+
+
 def test_a_run_writes_its_files_and_goes_on_after_a_kill(tmp_path, monkeypatch, capfd):
     """A line that a kill has cut short is measured again; the other cells are not, and nothing is measured twice."""
     folder = commands.run("p1-table2", TINY, tmp_path)
-    assert {file.name for file in folder.iterdir()} == {"cells.jsonl", "machine.json", "table.md", "table.csv"}
+    assert {file.name for file in folder.iterdir()} == FILES
     file = folder / "cells.jsonl"
     whole = file.read_text().splitlines(keepends=True)
     assert len(whole) == 2
@@ -384,7 +387,7 @@ def test_the_page_of_findings_is_what_the_committed_cells_give(tmp_path, monkeyp
     monkeypatch.chdir(root)
     page = root / "docs" / "findings.md"
     before = page.read_text()
-    assert load(folder_of(RESULTS, Settings("small"), "p5-table2"))
+    assert load(folder_of(RESULTS, Settings("default"), "p5-table2"))
     written = tmp_path / "docs" / "findings.md"
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments" / "results").symlink_to(RESULTS)
@@ -403,6 +406,16 @@ def test_committed_cells_are_those_of_the_experiments():
         settings, experiment = Settings(file.parents[1].name), experiments()[file.parent.name]
         assert set(load(file.parent).values) <= set(wanted(experiment, settings)), file
         assert json.loads((file.parent / "machine.json").read_text())["cores"] >= 1
+
+
+def test_each_committed_table_has_its_files():
+    """A table that shows the cells of another has all but these, and says whose they are."""
+    for experiment in experiments().values():
+        folder = folder_of(RESULTS, Settings("default"), experiment.id)
+        there = {file.name for file in folder.iterdir()}
+        assert there == (FILES - {"cells.jsonl"} if experiment.cells_of else FILES), experiment.id
+        about = json.loads((folder / "machine.json").read_text())
+        assert about.get("cells_of", "") == experiment.cells_of
 
 
 def test_a_table_is_shown_at_the_size_at_which_most_of_it_is_measured(tmp_path):

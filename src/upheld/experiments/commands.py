@@ -13,14 +13,17 @@ from upheld.experiments.registry import Experiment, Settings
 from upheld.experiments.report.findings import sizes, write_findings
 
 
-def listed(settings: Settings, results: Path) -> str:
-    """Return one line for each experiment: id, paper, minutes, whether it is measured, and title."""
-    lines = [("id", "paper", "minutes", "measured", "title")]
+def listed(results: Path, size: str | None = None) -> str:
+    """Return one line for each experiment: id, paper, size, minutes, whether it is measured, and title."""
+    lines = [("id", "paper", "size", "minutes", "measured", "title")]
+    chosen = sizes(results, size)
     for experiment in experiments().values():
+        settings = chosen[experiment.id]
         minutes = experiments()[experiment.measured_by].minutes.get(settings.size)
         done = load(folder_of(results, settings, experiment.measured_by))
         cells = f"{len(done.values)} cells" if done else "no"
-        lines.append((experiment.id, str(experiment.paper), f"{minutes:g}" if minutes else "", cells, experiment.title))
+        takes = f"{minutes:g}" if minutes else ""
+        lines.append((experiment.id, str(experiment.paper), settings.size, takes, cells, experiment.title))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(t.ljust(w) for t, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
@@ -65,11 +68,16 @@ def write(experiment: Experiment, settings: Settings, results: Path) -> None:
     (folder / "table.csv").write_text(table.to_csv(), encoding="utf-8")
     if experiment.figure:
         experiment.figure(measured, folder / "figure.svg")
+    machine = folder_of(results, settings, experiment.measured_by) / "machine.json"
+    if experiment.cells_of and machine.exists():
+        about = {"cells_of": experiment.cells_of, **json.loads(machine.read_text(encoding="utf-8"))}
+        (folder / "machine.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
-def shown(id: str | None, settings: Settings, results: Path, engine: str = "memory") -> str:
-    """Return the table of an experiment for a terminal."""
+def shown(id: str | None, results: Path, size: str | None = None, engine: str = "memory") -> str:
+    """Return the table of an experiment for a terminal; without a size, at which most of its rows are measured."""
     experiment = _named(id, engine)
+    settings = sizes(results, size)[experiment.id]
     folder = folder_of(results, settings, experiment.measured_by)
     measured = load(folder)
     text = experiment.table(measured).to_text()
@@ -80,7 +88,8 @@ def shown(id: str | None, settings: Settings, results: Path, engine: str = "memo
     machine = folder / "machine.json"
     if machine.exists():
         about = json.loads(machine.read_text(encoding="utf-8"))
-        text += f"\nnote: measured on {about['date']} on {about['processor']}, load {about['load'][0]:g}"
+        text += f"\nnote: size {settings.size}, measured on {about['date']} on {about['processor']}, "
+        text += f"load {about['load'][0]:g}"
     return text
 
 

@@ -33,7 +33,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--size",
         choices=SIZES,
         help="tiny takes seconds a table, small a minute, default an evening for all, paper has the papers' own sizes "
-        "(default: small; for report, the size at which most of a table is measured)",
+        "(default: small to run; else the size at which most of a table is measured)",
     )
     measuring.add_argument(
         "--all",
@@ -75,7 +75,7 @@ def execute(options: argparse.Namespace) -> int:
 
     settings = Settings(options.size or "small", options.seeds, tuple(options.only), options.programs)
     if options.action == "list":
-        print(commands.listed(settings, options.results))
+        print(commands.listed(options.results, options.size))
     elif options.action == "report":
         for file in commands.write_report(options.results, options.page, options.size):
             print(file)
@@ -91,7 +91,7 @@ def execute(options: argparse.Namespace) -> int:
         options.done = True
         print(folder)
     else:
-        print(commands.shown(options.id, settings, options.results, options.engine))
+        print(commands.shown(options.id, options.results, options.size, options.engine))
     return 0
 
 

@@ -196,6 +196,7 @@ def machine(settings: Settings, began: tuple[float, float, float]) -> dict[str, 
         "system": platform.system(),
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in ("upheld", "numpy", "numba")},
+        "commit": _commit(),
         "measure": "CPU seconds of the process; on Spark, of all processes. The load says what else the machine did.",
         "load": [round(load, 2) for load in (*began[:1], *os.getloadavg()[:1])],
         "settings": chosen,
@@ -207,6 +208,15 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "not installed"
+
+
+def _commit() -> str:
+    """Return the commit of the code, marked if files were changed since; nothing where it is installed without one."""
+    asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    except FileNotFoundError:  # no git
+        return ""
 
 
 if __name__ == "__main__":

@@ -244,16 +244,33 @@ def addition_table(measured: Measured) -> Table:
     return table.beside(printed("p1-table6"))
 
 
+def levels_figure(measured: Measured, file: Path) -> bool:
+    """Draw the rules of all levels together: the table has each."""
+    table = levels_table(measured)
+    table.rows = {key: row for key, row in table.rows.items() if key[1] == "all"}
+    return plots.dots(table, ["rules", "recursive"], file, "rules")
+
+
 def time_figure(id: str, title: str, measured: Measured, file: Path) -> bool:
     return plots.dots(deletion_table(id, title, measured), [f"time {way}" for way in WAYS], file, "CPU seconds")
 
+
+#: The columns of the figures of phases and of additions, for which DRed and FBF are one algorithm.
+DERIVATIONS = ["CNT add", "CNT del", "DRed fwd", "DRed bwd", "DRed del", "FBF fwd", "FBF bwd", "FBF del"]
+ADDING = ["time CNT", "time DRed/FBF", "time counting", "time ranked", "time adaptive"]
 
 T1, T2 = "Sizes of the data and programs", "Rules of the programs by level"
 T3, T5 = "Deleting facts, uniform samples", "Deleting facts along random walks, Claros-LE"
 
 EXPERIMENTS = (
-    Experiment("p1-table1", 1, T1, sizes_table, rows_cells, measure_materialisation, minutes={"small": 1}),
-    Experiment("p1-table2", 1, T2, levels_table, rows_cells, measure_levels, minutes={"small": 0.5, "default": 1}),
+    Experiment(
+        "p1-table1", 1, T1, sizes_table, rows_cells, measure_materialisation, minutes={"small": 1, "default": 5},
+        figure=partial(plots.dots_of, sizes_table, ["facts", "rules", "materialised"], "number"),
+    ),
+    Experiment(
+        "p1-table2", 1, T2, levels_table, rows_cells, measure_levels, minutes={"small": 0.5, "default": 1},
+        figure=levels_figure,
+    ),
     Experiment(
         "p1-table3", 1, T3,
         table=partial(deletion_table, "p1-table3", T3),
@@ -263,7 +280,10 @@ EXPERIMENTS = (
         minutes={"small": 6, "default": 90},
         figure=partial(time_figure, "p1-table3", T3),
     ),
-    Experiment("p1-table4", 1, "Derivations of table 3 by phase", phases_table, cells_of="p1-table3"),
+    Experiment(
+        "p1-table4", 1, "Derivations of table 3 by phase", phases_table, cells_of="p1-table3",
+        figure=partial(plots.dots_of, phases_table, DERIVATIONS, "derivations"),
+    ),
     Experiment(
         "p1-table5", 1, T5,
         table=partial(deletion_table, "p1-table5", T5),
@@ -273,5 +293,8 @@ EXPERIMENTS = (
         minutes={"small": 0.5, "default": 5},
         figure=partial(time_figure, "p1-table5", T5),
     ),
-    Experiment("p1-table6", 1, "Adding facts, uniform samples", addition_table, cells_of="p1-table3"),
+    Experiment(
+        "p1-table6", 1, "Adding facts, uniform samples", addition_table, cells_of="p1-table3",
+        figure=partial(plots.dots_of, addition_table, ADDING, "CPU seconds"),
+    ),
 )  # fmt: skip

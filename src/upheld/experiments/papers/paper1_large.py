@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from upheld.experiments.data.facts import count
 from upheld.experiments.measuring.breakeven import STEPS, Deletions
 from upheld.experiments.measuring.statistics import average, middle, pearson, scores
-from upheld.experiments.papers.paper1 import INSTANCES, PAPERS, STRATIFICATIONS, WAYS, origin
+from upheld.experiments.papers.paper1 import ADDING, INSTANCES, PAPERS, STRATIFICATIONS, WAYS, origin
 from upheld.experiments.programs.instances import instance
 from upheld.experiments.published import printed
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings, Values
@@ -217,6 +218,9 @@ EXPERIMENTS = (
         process=("row", "strat"), minutes={"small": 15, "default": 40}, figure=points_figure,
     ),
     Experiment("p1-table8", 1, T8, deletion_table, cells_of="p1-table7", figure=time_figure),
-    Experiment("p1-table9", 1, T9, addition_table, cells_of="p1-table7"),
+    Experiment(
+        "p1-table9", 1, T9, addition_table, cells_of="p1-table7",
+        figure=partial(plots.dots_of, addition_table, ADDING, "CPU seconds"),
+    ),
     Experiment("p1-figure8", 1, F8, curves_table, cells_of="p1-table7", figure=curves_figure),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -184,5 +185,8 @@ EXPERIMENTS = (
         "p3-table1", 3, TITLE, table, cells, measure,
         process=("row", "way"), minutes={"small": 8, "default": 20}, figure=figure,
     ),
-    Experiment("p3-table1-datasets", 3, HEADINGS, headings, cells_of="p3-table1"),
+    Experiment(
+        "p3-table1-datasets", 3, HEADINGS, headings, cells_of="p3-table1",
+        figure=partial(plots.dots_of, headings, ["T=", "TA"], "CPU seconds"),
+    ),
 )  # fmt: skip

@@ -140,9 +140,21 @@ def figure(measured: Measured, file: Path) -> bool:
     return plots.dots(tasks_table(measured), list(METHODS), file, "CPU seconds")
 
 
+peak_table = partial(memory_table, "p4-appendix1", A1, "peak")
+held_table = partial(memory_table, "p4-appendix2", A2, "held")
+
 EXPERIMENTS = (
-    Experiment("p4-table1", 4, T1, sizes_table, cells_of="p4-table2"),
+    Experiment(
+        "p4-table1", 4, T1, sizes_table, cells_of="p4-table2",
+        figure=partial(plots.dots_of, sizes_table, ["facts", "materialised", "rules"], "number"),
+    ),
     Experiment("p4-table2", 4, T2, tasks_table, cells, measure, minutes={"small": 2, "default": 20}, figure=figure),
-    Experiment("p4-appendix1", 4, A1, partial(memory_table, "p4-appendix1", A1, "peak"), cells_of="p4-table2"),
-    Experiment("p4-appendix2", 4, A2, partial(memory_table, "p4-appendix2", A2, "held"), cells_of="p4-table2"),
-)
+    Experiment(
+        "p4-appendix1", 4, A1, peak_table, cells_of="p4-table2",
+        figure=partial(plots.dots_of, peak_table, tuple(METHODS), "GB"),
+    ),
+    Experiment(
+        "p4-appendix2", 4, A2, held_table, cells_of="p4-table2",
+        figure=partial(plots.dots_of, held_table, tuple(METHODS), "GB"),
+    ),
+)  # fmt: skip

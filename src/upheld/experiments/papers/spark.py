@@ -51,12 +51,17 @@ def deletion_cells(settings: Settings) -> list[Cell]:
 
 MODES = ("memory", "driver", "decomposed", "distributed")
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
-#: Nodes of digraphs whose closures have about 1, 3, 10 and 30 million facts; universities; explicit facts of Claros-L.
+#: Nodes of digraphs whose closures have about 1, 3, 10, 30 and 90 million facts; universities; explicit facts of
+#: Claros-L.
 SIZES: dict[str, dict[str, tuple[int, ...]]] = {
     "tiny": {"closure": (40,)},
     "small": {"closure": (1_260,), "LUBM": (7,), "Claros-L": (100_000,)},
-    "default": {"closure": (1_260, 2_170, 3_960), "LUBM": (7, 20, 70), "Claros-L": (100_000, 300_000, 1_000_000)},
-    "paper": {"closure": (1_260, 2_170, 3_960, 6_850), "LUBM": (7, 20, 70, 200), "Claros-L": (100_000, 1_000_000)},
+    "default": {
+        "closure": (1_260, 2_170, 3_960, 6_850),
+        "LUBM": (7, 20, 70, 200),
+        "Claros-L": (100_000, 300_000, 1_000_000, 3_000_000),
+    },
+    "paper": {"closure": (6_850, 11_850), "LUBM": (200, 1_000), "Claros-L": (3_000_000, 10_000_000)},
 }
 TITLE = "Materialising on Spark: one process, parts of the data, or all tasks together"
 

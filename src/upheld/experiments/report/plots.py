@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from upheld.errors import MissingDependency, Problem
+from upheld.experiments.registry import Measured
 from upheld.experiments.report.tables import Entry, Table
 
 
@@ -107,6 +108,13 @@ def dots(table: Table, columns: list[str], file: Path, unit: str) -> bool:
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     save(plt, figure, file)
     return True
+
+
+def dots_of(
+    table: Callable[[Measured], Table], columns: Sequence[str], unit: str, measured: Measured, file: Path
+) -> bool:
+    """As `dots`, of the table that cells give."""
+    return dots(table(measured), list(columns), file, unit)
 
 
 def bars(table: Table, columns: list[str], file: Path, unit: str) -> bool:
