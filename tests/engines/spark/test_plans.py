@@ -11,7 +11,7 @@ import upheld
 from tests.engines.spark.helpers.tasks import Driven
 from upheld.engines.memory.plans.plan import HEIGHT
 from upheld.engines.spark.joins.plans import Kind, Pipeline, Views, pipeline
-from upheld.engines.spark.joins.replication import SMALL, replicated_by_size, views_of
+from upheld.engines.spark.joins.replication import FEW, SMALL, replicated_by_size, views_of
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.syntax.files import read_text
@@ -78,6 +78,26 @@ def test_small_explicit_relations_are_replicated(sizes, chosen):
     assert replicated_by_size(core, sizes, 1) == frozenset()
 
 
+@pytest.mark.parametrize(
+    ("rules", "helps"),
+    [
+        ("h(x) :- r(x, _).", False),
+        ("h(x, y) :- r(x, y).", False),
+        ("h(y) :- r(_, y).", True),  # heads travel
+        ("h(x, z) :- s(x, z), r(x, _).", False),
+        ("h(x, z) :- s(x, y), r(y, z).", True),  # bindings or copies do
+        ("h(x) :- s(x, y), !r(x, y).", False),
+        ("h(x) :- s(x, y), !r(y, x).", True),
+        ("h(x, y) :- r(x, y).\nh(x, z) :- h(x, y), r(y, z).", True),
+    ],
+)
+def test_relations_that_are_looked_up_at_home_are_not_replicated(rules, helps):
+    """Unless they have few facts: then nobody looks for what they are good for."""
+    core = core_of(f"s(x, y) :- t(y, x).\n{rules}")
+    assert ("r" in replicated_by_size(core, {"r": FEW + 1}, 2)) == helps
+    assert "r" in replicated_by_size(core, {"r": FEW}, 2)
+
+
 @pytest.mark.parametrize("algorithm", ["adaptive", "dred"])
 @pytest.mark.parametrize("program", [CLOSURE, SAME + CLOSURE.replace("edge", "parent")], ids=["closure", "same"])
 def test_replicated_or_not_it_is_the_same(program, algorithm, monkeypatch):
@@ -87,9 +107,15 @@ def test_replicated_or_not_it_is_the_same(program, algorithm, monkeypatch):
     hub = [(0, i) for i in range(1, 12)] + [(i, 0) for i in range(9, 14)]
     rows = [*hub, *map(tuple, r.integers(0, 14, (6, 2)).tolist())]
     results = []
-    for engine, small in (("memory", SMALL), (Driven(3), SMALL), (Driven(3), -1)):
+    for engine, small, few in (
+        ("memory", SMALL, FEW),
+        (Driven(3), SMALL, FEW),
+        (Driven(3), SMALL, 0),
+        (Driven(3), -1, 0),
+    ):
         monkeypatch.setattr("upheld.engines.spark.joins.replication.SMALL", small)
+        monkeypatch.setattr("upheld.engines.spark.joins.replication.FEW", few)
         with upheld.materialise(program, {name: rows}, engine=engine, algorithm=algorithm) as m:
             m.update(delete={name: rows[::7]}, insert={name: [(0, 60), (60, 61)]})
             results.append({relation: sorted(m[relation]) for relation in m.relations})
-    assert results[0] == results[1] == results[2]
+    assert all(result == results[0] for result in results)

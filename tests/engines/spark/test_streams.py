@@ -20,6 +20,7 @@ from tests.helpers.streams.streams import (
     random_record_stream,
     random_stream,
 )
+from upheld.engines.spark.joins.replication import SMALL, replicated_by_size
 from upheld.language.dependencies import STRATIFICATIONS
 
 PARTS = (1, 2, 3, 5)
@@ -30,7 +31,8 @@ def followed(stream: Stream, algorithm: str, parts: int, r: Random) -> int:
     states = stream.recomputed()
     if not states:
         return 0
-    replicated = r.choice([[], [p for p in stream.core.predicates if r.random() < 0.15], explicit(stream)])
+    some = [p for p in stream.core.predicates if r.random() < 0.15]
+    replicated = r.choice([[], some, explicit(stream), useful(stream, parts)])
     twice = r.random() < 0.2 and not algorithm.endswith("-marking")
     return assert_followed(follow(stream, algorithm, parts, states, twice=twice, replicated=replicated), states)
 
@@ -38,6 +40,11 @@ def followed(stream: Stream, algorithm: str, parts: int, r: Random) -> int:
 def explicit(stream: Stream) -> list[str]:
     """Return the relations that no rule derives: those that an engine may choose to replicate."""
     return [*stream.core.predicates.keys() - {rule.head.predicate for rule in stream.core.rules}]
+
+
+def useful(stream: Stream, parts: int) -> list[str]:
+    """Return the relations that an engine replicates if all of them have many facts."""
+    return sorted(replicated_by_size(stream.core, dict.fromkeys(stream.core.predicates, SMALL), parts))
 
 
 @pytest.mark.parametrize("algorithm", NAMES)
