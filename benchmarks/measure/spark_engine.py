@@ -2,6 +2,7 @@
 
     python -m benchmarks.measure.spark_engine small
     python -m benchmarks.measure.spark_engine large --only programs updates
+    python -m benchmarks.measure.spark_engine large --rows "same generation" --repeat 10     # keeps the other rows
 
 Both engines get their facts from arrays, and two tasks hold the partitions. Processor time is that of this process, of
 Spark's Java and of its Python workers. Every program is derived once before it is measured, so that workers are there
@@ -114,25 +115,24 @@ def compared(
 
 
 def programs(spark: SparkSession, size: dict[str, Any]) -> list[dict[str, Any]]:
-    """Programs of many kinds, derived in memory and in tasks."""
+    """Programs of many kinds, derived in memory and in tasks; those of `rows` alone if a size has them."""
     r, repeat = np.random.default_rng(1), size["repeat"]
-    found = [
-        compared(spark, f"closure, {m:g} M", CLOSURE, {"edge": edges(m)}, 1 if m > 3 else repeat)
-        for m in size["closure"]
+    made: list[tuple[str, str, Facts, int]] = [
+        (f"closure, {m:g} M", CLOSURE, {"edge": edges(m)}, 1 if m > 3 else repeat) for m in size["closure"]
     ]
     nodes = size["nonlinear"]
     graph = {"edge": np.unique(np.random.default_rng(1).integers(0, nodes, (2 * nodes, 2)), axis=0)}
     _, rules, given = main_program(size["scale"])
     count, width = size["generations"]
-    for name, program, facts in (
-        ("closure, not linear", NONLINEAR, graph),
-        ("same generation", SAME_GENERATION, generations(count, width, r)),
-        ("triples", TRIPLES, triples(size["things"], r)),
-        ("campus, 90 rules", CAMPUS, campus(size["departments"], r)),
-        ("Claros-L, 1,314 rules", rules, given),
-    ):
-        found.append(compared(spark, name, program, facts, repeat))
-    return found
+    made += [
+        ("closure, not linear", NONLINEAR, graph, repeat),
+        ("same generation", SAME_GENERATION, generations(count, width, r), repeat),
+        ("triples", TRIPLES, triples(size["things"], r), repeat),
+        ("campus, 90 rules", CAMPUS, campus(size["departments"], r), repeat),
+        ("Claros-L, 1,314 rules", rules, given, repeat),
+    ]
+    rows = size.get("rows")
+    return [compared(spark, *one) for one in made if rows is None or one[0] in rows]
 
 
 def more_rules(spark: SparkSession, size: dict[str, Any]) -> dict[str, Any]:
@@ -294,11 +294,17 @@ def main() -> None:
     parser.add_argument("size", choices=SIZES)
     parser.add_argument("--only", nargs="+", choices=MEASURES, default=list(MEASURES))
     parser.add_argument("--millions", nargs="+", type=float, choices=NODES, help="the sizes of the linear closures")
+    parser.add_argument("--rows", nargs="+", help="the programs to measure, by name; the other rows stay as they are")
+    parser.add_argument("--repeat", type=int, help="the runs of which the least is shown, of both engines")
     parser.add_argument("--memory", default="2g", help="of Spark's Java")
     options = parser.parse_args()
     size = dict(SIZES[options.size])
     if options.millions:
         size["closure"] = tuple(options.millions)
+    if options.repeat:
+        size["repeat"] = options.repeat
+    if options.rows:
+        size["rows"], options.only = options.rows, ["programs"]
     spark = open_session(memory=options.memory, cores=PARTITIONS + 1)
     warnings.simplefilter("ignore", upheld.UpheldWarning)  # of the rules of ontologies, at each run
     for name in options.only:
@@ -306,7 +312,9 @@ def main() -> None:
         found: dict[str, Any] = {"engine": {name: MEASURES[name](spark, size)}}
         found |= {"cores": os.cpu_count(), "Spark": spark.version}
         now = {"date": time.strftime("%Y-%m-%d"), "load": [load, os.getloadavg()[0]], "memory": options.memory}
-        write_spark(RESULTS, options.size, {**found, "conditions": {name: now}})
+        now["runs"] = size["repeat"]
+        measured = [f"{name}, {row}" for row in options.rows] if options.rows else [name]
+        write_spark(RESULTS, options.size, {**found, "conditions": dict.fromkeys(measured, now)})
     write_report()
 
 

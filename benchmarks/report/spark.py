@@ -22,9 +22,13 @@ MODEL = {"edges": 4_000_000, "facts": 1_000_000_000}
 
 
 def write_spark(results: Path, size: str, measured: dict[str, Any]) -> None:
-    """Write the measurements of a size; parts that were not measured stay as they were."""
+    """Write the measurements of a size; parts that were not measured stay as they were, and so do other programs."""
     path = results / f"{size}-spark.json"
     before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    if "programs" in measured.get("engine", {}):
+        rows = {row["name"]: row for row in before.get("engine", {}).get("programs", ())}
+        rows |= {row["name"]: row for row in measured["engine"]["programs"]}
+        measured = {**measured, "engine": {**measured["engine"], "programs": list(rows.values())}}
     for name in ("engine", "conditions"):
         if name in measured:
             measured = {**measured, name: {**before.get(name, {}), **measured[name]}}
@@ -67,7 +71,8 @@ def tables_of_spark(results: Path, size: str) -> list[str]:
 
 def _conditions(measured: dict[str, Any]) -> str:
     load = "; ".join(f"{x:.1f}" for x in measured["load"])
-    return f"{measured['date']}, {measured['memory']} for Java, load average before and after: {load}"
+    runs = f", the least of {measured['runs']} runs" if "runs" in measured else ""
+    return f"{measured['date']}, {measured['memory']} for Java{runs}, load average before and after: {load}"
 
 
 def goals_of_spark(found: dict[str, Any]) -> list[Goal]:
