@@ -308,6 +308,51 @@ def unknown_pairs(pairs: Sequence[Row], seen: set[Row]) -> list[Row]:
     return [pair for pair in pairs if pair not in seen]
 
 
+# -- matrices of counts -----------------------------------------------------------------------------------------------
+
+#: The cells of pairs that are within a matrix: one more than the times they were counted, or 0.
+Cells = dict[Row, int]
+
+
+def know_pairs(rows: Sequence[Row], candidates: Sequence[int], belongs: Sequence[bool], cells: Cells) -> Cells:
+    known = {rows[row] for row in candidates if belongs[row]}
+    return {pair: max(cell, 1) if pair in known else cell for pair, cell in cells.items()}
+
+
+def tally_pairs(pairs: Sequence[Row], cells: Cells, full: int) -> tuple[Cells, list[Row], list[Row]]:
+    """The cells afterwards, the pairs to be looked up, and those whose cells were full."""
+    cells, out, filled = dict(cells), [], []
+    for pair in pairs:
+        if not cells.get(pair):
+            out.append(pair)
+        if pair in cells:
+            if cells[pair] == full:
+                filled.append(pair)
+                cells[pair] = 1
+            cells[pair] += 1
+    return cells, out, filled
+
+
+def count_known_pairs(pairs: Sequence[Row], known: set[Row], counts: Cells, full: int) -> tuple[Cells, list[Row]]:
+    """The counts afterwards, and the pairs that are not known or have full cells."""
+    counts, out = dict(counts), []
+    for pair in pairs:
+        if (pair in known or counts.get(pair, 0)) and counts[pair] < full:
+            counts[pair] = max(counts[pair], 1) + 1
+        else:
+            out.append(pair)
+    return counts, out
+
+
+def take_counts(
+    rows: Sequence[Row], candidates: Sequence[int], cells: Cells, left: int
+) -> tuple[Cells, list[tuple[int, int]]]:
+    """The cells afterwards, and the rows that were counted with the times they were."""
+    taken = [(row, cells[rows[row]] - 1) for row in candidates if cells.get(rows[row], 0) > 1]
+    emptied = {rows[row] for row in candidates}
+    return {pair: left if cell and pair in emptied else cell for pair, cell in cells.items()}, taken
+
+
 # -- groups -----------------------------------------------------------------------------------------------------------
 
 

@@ -221,7 +221,7 @@ def test_numbers_of_rows(data, count, amount, logs):
         assert column.tolist() == naive.take_back(before, rows, amount)
 
     column = numbers(before, np.int32)
-    count_kernels.add_counts(column, chosen, numbers(heights), amount)
+    assert count_kernels.add_counts(column, chosen, numbers(heights), amount)
     assert column.tolist() == naive.add_counts(before, rows, heights, amount)
 
     column, log = numbers(before, np.int32), np.full(len(rows) if logs else 0, NONSENSE, np.int32)
@@ -230,6 +230,25 @@ def test_numbers_of_rows(data, count, amount, logs):
     supports, expected_log = naive.add_supports(rows, heights, ranks, before, amount)
     assert column.tolist() == supports
     assert log[: logged[0]].tolist() == (expected_log if logs else [])
+
+
+def test_counts_that_do_not_fit():
+    """A count that a number has no room for stops the kernel there."""
+    column = numbers([5, count_kernels.LARGEST - 3, 0], np.int32)
+    rows = numbers([0, 1, 1, 2], np.int32)
+    assert not count_kernels.add_counts(column, rows, numbers([1, 3, 1, 1]), 1)
+    assert column.tolist() == [6, count_kernels.LARGEST, 0]
+
+
+@given(st.data(), st.integers(1, 9))
+def test_rows_ranked_on_top(data, count):
+    """Rows get the rank, and their totals as supports; others keep theirs."""
+    rows = data.draw(subsets(count))
+    ranks, totals, supports = (numbers(data.draw(small_numbers(count)), np.int32) for _ in range(3))
+    before = ranks.tolist(), supports.tolist()
+    count_kernels.rank_on_top(numbers(rows, np.int32), 7, ranks, totals, supports)
+    assert ranks.tolist() == [7 if row in rows else before[0][row] for row in range(count)]
+    assert supports.tolist() == [int(totals[row]) if row in rows else before[1][row] for row in range(count)]
 
 
 # -- numbers by round -------------------------------------------------------------------------------------------------
@@ -428,6 +447,45 @@ def test_pairs_as_bits(rows, data, width, height):
     assert words.tolist() == before.tolist()
     found = pair_kernels.unseen_pairs(numbers(asked, np.int32).reshape(-1, 2), words, width, height, out)
     assert tuples(out[:found]) == naive.unseen_pairs(asked, inside, width, height)
+
+
+@given(small_pairs(), st.data(), st.integers(0, 10), st.integers(0, 10), truths())
+def test_pairs_as_counts(rows, data, width, height, truth):
+    """Pairs that are known are counted, up to what a cell can hold; the others, and those beyond the matrix, pass."""
+    rows = list(dict.fromkeys(rows))
+    flags = data.draw(st.lists(st.integers(0, 2**SETS - 1), min_size=len(rows), max_size=len(rows)))
+    array, asked = numbers(rows, np.int32).reshape(-1, 2), data.draw(small_pairs())
+    pairs, size = numbers(asked, np.int32).reshape(-1, 2), (width, height)
+    grid = [(x, y) for x in range(width) for y in range(height)]
+    value = st.sampled_from((0, 1, 2, 3, pair_kernels.FULL - 1, pair_kernels.FULL))
+    values = data.draw(st.lists(value, min_size=len(grid), max_size=len(grid)))
+    cells, expected = numbers(values, np.uint8), dict(zip(grid, values))
+
+    candidates = data.draw(subsets(len(rows)))
+    chosen = numbers(candidates, np.int32)
+    pair_kernels.know_pairs(array, chosen, numbers(flags, FLAGS), np.array(truth), cells, *size)
+    expected = naive.know_pairs(rows, candidates, [truth[f] for f in flags], expected)
+    assert cells.tolist() == list(expected.values())
+
+    out = np.full((len(asked), 2), NONSENSE, np.int32)
+    counts = numbers(data.draw(st.lists(value, min_size=len(grid), max_size=len(grid))), np.uint8)
+    beside = dict(zip(grid, counts.tolist()))
+    found = pair_kernels.count_known_pairs(pairs, cells, counts, *size, out)
+    known = {pair for pair, cell in expected.items() if cell}
+    beside, others = naive.count_known_pairs(asked, known, beside, pair_kernels.FULL)
+    assert (counts.tolist(), tuples(out[:found])) == (list(beside.values()), others)
+
+    found, filled = pair_kernels.tally_pairs(pairs, cells, *size, out)
+    expected, others, full = naive.tally_pairs(asked, expected, pair_kernels.FULL)
+    assert cells.tolist() == list(expected.values())
+    assert (tuples(out[:found]), tuples(out[len(out) - filled :])) == (others, full[::-1])
+
+    left = data.draw(st.integers(0, 1))
+    taken, times = np.full(len(rows), NONSENSE, np.int32), np.full(len(rows), NONSENSE, np.int64)
+    found = pair_kernels.take_counts(array, chosen, cells, *size, np.uint8(left), taken, times)
+    expected, counted = naive.take_counts(rows, candidates, expected, left)
+    assert cells.tolist() == list(expected.values())
+    assert list(zip(taken[:found].tolist(), times[:found].tolist())) == counted
 
 
 # -- groups -----------------------------------------------------------------------------------------------------------

@@ -18,8 +18,9 @@ import numpy as np
 
 from upheld.engines.memory.codegen.source import Shape, shape_of, source_of
 from upheld.engines.memory.joins.batch import Join, pair_room
-from upheld.engines.memory.joins.sinks import Heads, HeadSink
+from upheld.engines.memory.joins.sinks import Heads, HeadsOnly
 from upheld.engines.memory.kernels import hashing, jit
+from upheld.engines.memory.kernels.pairs import FULL
 from upheld.engines.memory.plans.plan import AtomStep
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, key_view
@@ -70,11 +71,11 @@ class Quickest(NamedTuple):
             _heat[self.shape] += instances
 
 
-def quickest(join: Join, sink: HeadSink, marks: bool) -> Quickest:
+def quickest(join: Join, sink: HeadsOnly, marks: bool) -> Quickest:
     """Return the quickest way to run a plan; `marks` says whether it may put pairs among the known ones."""
     if sink.wide or any(table.n > CACHED_ROWS for table in join.plan.tables[1:]):
         return Quickest(generic)
-    shape = shape_of(join.plan)
+    shape = shape_of(join.plan, sink.counts)
     if shape is None:
         return Quickest(generic)
     if _heat[shape] < HOT:
@@ -94,7 +95,7 @@ class Nest:
     """One run of a plan by a kernel of its own."""
 
     def __init__(
-        self, join: Join, sink: HeadSink, marks: bool, kernel: Callable[..., tuple[int, int, int]] | None = None
+        self, join: Join, sink: HeadsOnly, marks: bool, kernel: Callable[..., tuple[int, int, int]] | None = None
     ):
         self.join, self.sink, self.marks, self.kernel = join, sink, marks, kernel
         self.steps = [step for step in join.plan.steps if isinstance(step, AtomStep)]
@@ -117,9 +118,7 @@ class Nest:
 
     def arguments(self, i: int, at: Codes, width: int, B: Codes, made: Any) -> tuple[Any, ...]:
         steps = tuple(map(self._arrays, self.steps, self.indexes))
-        known = self.sink.known_pairs()
-        constants = self.join.plan.constants
-        return i, at, width, B, steps, constants, known.words, known.width, known.height, self.marks, made
+        return i, at, width, B, steps, self.join.plan.constants, self.sink.known_pairs(), self.marks, made
 
     def _arrays(self, step: AtomStep, index: ChainIndex | BlockIndex | None) -> tuple[Any, ...]:
         """Return what ARRAYS names."""
@@ -172,7 +171,8 @@ def _function(shape: Shape) -> Any:
     own = hashlib.sha256((text + _helpers()).encode()).hexdigest()[:16]
     names: dict[str, Any] = {
         "np": np, "mix": hashing.mix, "place": hashing.place, "shift_of": hashing.shift_of,
-        "find_row": hashing.find_row, "prefetch": jit.prefetch, "PATIENCE": hashing.PATIENCE, "__name__": __name__,
+        "find_row": hashing.find_row, "prefetch": jit.prefetch, "PATIENCE": hashing.PATIENCE,
+        "FULL": FULL, "__name__": __name__,
     }  # fmt: skip
     name = f"rule_{own}"
     exec(compile(source_of(shape, name), __file__, "exec"), names)

@@ -35,14 +35,18 @@ class StepShape(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The parameters of the source of a kernel: the number of variables it begins with, its steps, and its head."""
+    """The parameters of the source of a kernel: the number of variables it begins with, its steps, and its head.
+
+    Instances with known pairs are left out, or counted.
+    """
 
     start: int
     steps: tuple[StepShape, ...]
     head: tuple[int, ...]
+    counts: bool
 
 
-def shape_of(plan: Plan) -> Shape | None:
+def shape_of(plan: Plan, counts: bool) -> Shape | None:
     """Return the shape of a plan, or None for plans that the generic kernels serve alone."""
     steps = []
     for step in plan.steps:
@@ -56,7 +60,7 @@ def shape_of(plan: Plan) -> Shape | None:
             kind = "block" if isinstance(step.source.index(step.known), BlockIndex) else "chain"
         equal = tuple((first, repeated) for first, repeated in step.equal.tolist())
         steps.append(StepShape(kind, step.known, tuple(step.terms.tolist()), equal, kept, tuple(step.added.tolist())))
-    return Shape(len(plan.start), tuple(steps), tuple(plan.terms.tolist())) if steps else None
+    return Shape(len(plan.start), tuple(steps), tuple(plan.terms.tolist()), counts) if steps else None
 
 
 def source_of(shape: Shape, name: str) -> str:
@@ -66,7 +70,8 @@ def source_of(shape: Shape, name: str) -> str:
         at      for each loop where to go on in it, -1 for its beginning
         B       bindings of the first variables, `width` of them
         steps   for each step what ARRAYS says
-        words   bits of head pairs that need not be made; a matrix of `bits_width` by `bits_height`
+        known   head pairs that need not be made: a matrix of bits, or of cells if instances are counted and cells to
+                count them in; its width and its height
         marks   whether pairs that are made become so, which is for one thread alone
         made    takes the head rows
 
@@ -104,7 +109,8 @@ class _Writer:
 
     def source(self, name: str) -> str:
         shape = self.shape
-        self.write(f"def {name}(i, at, width, B, steps, constants, words, bits_width, bits_height, marks, made):")
+        self.write(f"def {name}(i, at, width, B, steps, constants, known, marks, made):")
+        self.write(f"{'cells, counts' if shape.counts else 'words'}, pairs_width, pairs_height = known")
         for k, step in enumerate(shape.steps):
             self.write(f"{', '.join(f'{array}{k}' for array in ARRAYS[step.kind])} = steps[{k}]")
             self.write(f"mask{k}, shift{k} = len(slots{k}) - 1, shift_of(len(slots{k}))")
@@ -203,19 +209,34 @@ class _Writer:
         self._come_back_if("found == limit")
         self.write("met += 1")
         if len(values) == 2:
-            x, y = values
-            self.write("new = True")
-            self.write_block(
-                f"if 0 <= {x} < bits_width and 0 <= {y} < bits_height:",
-                f"cell = {x} * bits_height + {y}",
+            self._pair(*values)
+        self.write(*(f"made[found, {c}] = {value}" for c, value in enumerate(values)), "found += 1")
+
+    def _pair(self, x: str, y: str) -> None:
+        """Go on with a pair that is not known."""
+        known = (
+            (
+                "counted = np.int64(counts[cell])",
+                # A pair that this thread has not met may be known; full cells are emptied by whoever takes the heads.
+                "counted = np.int64(cells[cell] > 0) if counted == 0 else counted",
+                "new = counted == 0 or counted == FULL",
+                "if not new:",
+                "counts[cell] = np.uint8(counted + 1)",
+            )
+            if self.shape.counts
+            else (
                 "bit = np.uint64(1) << np.uint64(cell & 63)",
                 "word = words[cell >> 6]",
                 "new = word & bit == 0",
                 "if new and marks:",
                 "words[cell >> 6] = word | bit",
             )
-            self.write("if new:")
-        self.write(*(f"made[found, {c}] = {value}" for c, value in enumerate(values)), "found += 1")
+        )
+        self.write("new = True")
+        self.write_block(
+            f"if 0 <= {x} < pairs_width and 0 <= {y} < pairs_height:", f"cell = {x} * pairs_height + {y}", *known
+        )
+        self.write("if new:")
 
 
 def _values(step: StepShape, k: int, held: list[str]) -> list[str]:

@@ -4,26 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from upheld.engines.memory.context import Context
+from upheld.engines.memory.counters.pair_counts import CountedPairs
 from upheld.engines.memory.joins.batch import Sink, extended
 from upheld.engines.memory.joins.few_facts import Instances, count_heads, new_state
 from upheld.engines.memory.joins.matching import Matcher, Where
-from upheld.engines.memory.joins.sinks import fitted, made_joined_rows, made_rows
+from upheld.engines.memory.joins.sinks import (
+    NO_COUNTS,
+    Heads,
+    HeadsOnly,
+    KnownPairs,
+    fitted,
+    made_joined_rows,
+    made_rows,
+)
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, Plan
 from upheld.engines.memory.rounds.bytecode import Columns, by_table
 from upheld.engines.memory.rounds.records import LOGGED
-from upheld.engines.memory.sets.collected import Collected, MadeRows
+from upheld.engines.memory.sets.collected import Collected, MadeRows, too_many_derivations
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.sets.journal import Journal
-from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
+from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.language.core import Fact, Rule
 from upheld.language.strata import Stratum
+
+#: Instances for each new head at least, for known pairs to be counted as they are found.
+MOST_NEW = 8
 
 #: Distinct rows of each table, and a number for each.
 Counts = dict[Table, tuple[Rows, Codes]]
@@ -38,8 +51,31 @@ class Counting:
     def note(self, derivations: int) -> None:
         """Note how many derivations are about to be counted."""
 
-    def __init__(self, journal: Journal, numbers: str, sign: int):
+    #: Whether no derivations come after those of one run.
+    is_one_round = False
+
+    def __init__(self, journal: Journal, numbers: str, sign: int, pairs: CountedPairs | None = None):
         self.journal, self.numbers, self.sign = journal, numbers, sign
+        #: Where pairs may be counted, and where they are in the run under way.
+        self._may_count = pairs
+        self._pairs: CountedPairs | None = None
+
+    @contextmanager
+    def run(self, collected: Collected, reject: Spelling | None) -> Iterator[None]:
+        """A block in which the derivations of one bag are counted, and heads outside `reject` are collected."""
+        pairs = self._may_count
+        if pairs is None or not pairs.begin(reject):
+            yield
+            return
+        self._pairs = pairs
+        try:
+            yield
+        except BaseException:
+            pairs.forget()
+            raise
+        finally:
+            self._pairs = None
+        pairs.end(collected, is_last=self.is_one_round or not collected.rows())
 
     @property
     def columns(self) -> Columns:
@@ -47,13 +83,30 @@ class Counting:
         return Columns(numbers=self.numbers)
 
     def sink(self, collected: Collected, reject: Truth, plan: Plan, start: Table | None) -> Sink:
-        return TallySink(self, collected, reject, plan, plan.has_wide_values(start))
+        kind = HeadTally if self.ranked is None else TallySink
+        return kind(self, collected, reject, plan, plan.has_wide_values(start))
 
     def add_rows(
         self, collected: Collected, table: Table, values: MadeRows, reject: Truth, heights: Codes | None
-    ) -> None:
-        """Count the heads of some instances, given by their values."""
+    ) -> int:
+        """Count the heads of some instances, given by their values. Return how many had to be looked up."""
         table.column(self.numbers)
+        pairs = self._pairs
+        if pairs is None:
+            self._look_up(collected, table, values, reject)
+            return len(values)
+        values, full = pairs.counted(table, values)
+        self._look_up(collected, table, values, reject)
+        pairs.add_full(table, full)
+        pairs.look_up(table, len(values), reject, collected.truth)
+        return len(values)
+
+    def known_pairs(self, table: Table) -> KnownPairs:
+        """Return the pairs of a table whose derivations are counted as they are found."""
+        return self._pairs.known(table) if self._pairs is not None else NO_COUNTS
+
+    def _look_up(self, collected: Collected, table: Table, values: MadeRows, reject: Truth) -> None:
+        """Count heads in the rows that have their values."""
         log, used = self.journal.log(table, self.numbers, self.sign, len(values))
         collected.tally(table, values, reject, self.numbers, self.sign, log, used)
 
@@ -61,7 +114,8 @@ class Counting:
         """Count distinct rows, each as often as it says."""
         column = table.column(self.numbers)
         self.journal.note_values(table, self.numbers, rows)
-        count_kernels.add_counts(column, rows, counts, self.sign)
+        if not count_kernels.add_counts(column, rows, counts, self.sign):
+            raise too_many_derivations(table.name)
 
 
 class CountTaker:
@@ -101,10 +155,10 @@ class Scratch(Counting):
 
     def add_rows(
         self, collected: Collected, table: Table, values: MadeRows, reject: Truth, heights: Codes | None
-    ) -> None:
+    ) -> int:
         if _SCRATCH not in table.columns:
             self.context.scratched.append(table)  # before it gets the column: an interruption leaves no stray one
-        super().add_rows(collected, table, values, reject, heights)
+        return super().add_rows(collected, table, values, reject, heights)
 
 
 class TallySink:
@@ -136,6 +190,38 @@ class TallySink:
         self.counting.note(len(values))
         self.counting.add_rows(self.collected, self.plan.head, values, self.reject, heights)
         meter.found(self.collected.count(self.plan.head))
+
+
+class HeadTally(HeadsOnly):
+    """Counts the heads of a plan where bodies are not ranked. Instances with known pairs may be counted elsewhere."""
+
+    counts = True
+
+    def __init__(self, counting: Counting, collected: Collected, reject: Truth, plan: Plan, wide: bool):
+        super().__init__(collected, plan, reject, wide)
+        self.counting = counting
+        #: How many heads had to be looked up.
+        self._new = 0
+
+    def known_pairs(self) -> tuple[Any, ...]:
+        return tuple(self._known_pairs())
+
+    def others(self, rows: MadeRows) -> MadeRows:
+        known = self._known_pairs()
+        return known.others(rows) if known.width else rows
+
+    def _known_pairs(self) -> KnownPairs:
+        # Where many pairs are new, it is faster to look at all of them in one loop.
+        return self.counting.known_pairs(self.plan.head) if self._new * MOST_NEW <= self.instances else NO_COUNTS
+
+    def enter(self, piece: Heads) -> None:
+        table, meter = self.plan.head, self.collected.context.meter
+        self.instances += piece.instances
+        meter.instances(self.plan.rule, piece.instances)
+        self.counting.note(piece.instances)
+        rows = fitted(table, piece.rows) if self.wide else piece.rows
+        self._new += self.counting.add_rows(self.collected, table, rows, self.reject, None)
+        meter.found(self.collected.count(table))
 
 
 def counted(matcher: Matcher, rules: Sequence[Rule], where: Where) -> Counts:

@@ -16,6 +16,7 @@ from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import MemoryBag, own_bag, own_instances
 from upheld.engines.memory.counters.counting import Counting, CountTaker, numbered
+from upheld.engines.memory.counters.pair_counts import CountedPairs
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.rounds.bytecode import Columns
@@ -70,19 +71,21 @@ class Tally(Deferred):
         if self.now is not None:
             super().collect(collected, reject)
             return
-        self._count(collected, self.context.truth_of(reject))
+        self._count(collected, reject)
         self.drop()
 
-    def _count(self, collected: Collected, reject: Truth) -> None:
-        """Count, and collect the facts except those that `reject` holds for."""
+    def _count(self, collected: Collected, spelling: Spelling | None) -> None:
+        """Count, and collect the facts except those of an expression."""
         assert self.bag is not None, "a tally is settled once; settle it by itself to use it twice"
         bag, self.bag = self.bag, None
+        reject = self.context.truth_of(spelling)
         if bag.derivation is not None:
             (rules, where), bag.derivation = bag.derivation, None
-            self.matcher.forwards(
-                rules, where, lambda plan, start, _: self.counting.sink(collected, reject, plan, start),
-                ranked=self.counting.ranked, few=CountTaker(self.counting, collected, reject),
-            )  # fmt: skip
+            with self.counting.run(collected, spelling):
+                self.matcher.forwards(
+                    rules, where, lambda plan, start, _: self.counting.sink(collected, reject, plan, start),
+                    ranked=self.counting.ranked, few=CountTaker(self.counting, collected, reject),
+                )  # fmt: skip
             return
         for table, (rows, counts) in bag.counts.items():
             self.counting.note(int(counts.sum()))
@@ -93,9 +96,13 @@ class Tally(Deferred):
 class TotalCounting(Counting):
     """Adds derivations to the totals of their heads, and to the sum of the stratum."""
 
-    def __init__(self, ranks: MemoryRanks, sign: int, stratum: Stratum):
-        super().__init__(ranks.context.journal, ranks.total, sign)
+    def __init__(self, ranks: MemoryRanks, sign: int, stratum: Stratum, pairs: CountedPairs | None = None):
+        super().__init__(ranks.context.journal, ranks.total, sign, pairs)
         self.ranks, self.stratum = ranks, stratum
+
+    @property
+    def is_one_round(self) -> bool:  # type: ignore[override]
+        return not self.stratum.recursive
 
     def note(self, derivations: int) -> None:
         self.ranks.change_sum(self.stratum, self.sign * derivations)
@@ -114,7 +121,7 @@ class SupportCounting(TotalCounting):
 
     def add_rows(
         self, collected: Collected, table: Table, values: MadeRows, reject: Truth, heights: Codes | None
-    ) -> None:
+    ) -> int:
         assert heights is not None, "derivations that are not ranked"
         journal = self.journal
         log, used = journal.log(table, self.numbers, self.sign, len(values))
@@ -124,6 +131,7 @@ class SupportCounting(TotalCounting):
         supported, also = journal.log(table, self.ranks.support, self.sign, len(values))
         rank, support = table.column(self.ranks.rank), table.column(self.ranks.support)
         count_kernels.add_supports(log, heights, rank, support, self.sign, supported, also)
+        return len(values)
 
     def add_counts(self, table: Table, rows: Rows, counts: Codes) -> None:
         super().add_counts(table, rows, counts)
@@ -167,6 +175,7 @@ class MemoryRanks(RoundByRound):
         self._small = SmallRounds(matcher)
         self.strata = SmallStrata(matcher)
         self.rank, self.total, self.support = self.context.columns.new(self, "rank", "total", "support")
+        self._pairs = CountedPairs(self.context, self.total)
         self.context.holders.passive.add(self.rank)
         self.top = self.bottom = self.below = 0
         self.sums_by_stratum: dict[int, int] = {}
@@ -205,7 +214,7 @@ class MemoryRanks(RoundByRound):
         return tally(self.matcher, derivations, SupportCounting(self, -1, stratum))
 
     def gain_total(self, derivations: Bag, stratum: Stratum) -> MemorySet:
-        return tally(self.matcher, derivations, TotalCounting(self, 1, stratum))
+        return tally(self.matcher, derivations, TotalCounting(self, 1, stratum, self._pairs))
 
     def lose_from(
         self,
@@ -250,9 +259,14 @@ class MemoryRanks(RoundByRound):
     def put_on_top(self, facts: FactSet) -> None:
         self._note_ends()
         self.top += 1
-        for table, rows in self._read(facts):
-            self._assign(table, self.rank, rows, self.top)
-            self._assign(table, self.support, rows, table.column(self.total)[rows])
+        journal = self.context.journal
+        self.context.pending.count_tallies()
+        for table, rows in own_set(facts).listed():
+            self._pairs.take_for(table, rows)
+            rank, total, support = (table.column(name) for name in self.columns)
+            for name in (self.rank, self.support):
+                journal.note_values(table, name, rows)
+            count_kernels.rank_on_top(rows, self.top, rank, total, support)
 
     def make_room_below(self, facts: FactSet) -> None:
         self._note_ends()

@@ -15,7 +15,7 @@ from typing import Any
 
 from upheld.engines.memory.codegen.hot_rules import MakeRunner
 from upheld.engines.memory.joins.batch import Join, batch, columns_of
-from upheld.engines.memory.joins.sinks import HeadSink
+from upheld.engines.memory.joins.sinks import HeadsOnly
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Plan, Step
@@ -91,7 +91,7 @@ def run_side_by_side(
         prepare(join)
         if rank is not None:
             table.column(rank)
-        with sink.sifting() if isinstance(sink, HeadSink) else nullcontext():
+        with sink.sifting() if isinstance(sink, HeadsOnly) else nullcontext():
             threads.run([chunk.go_on for chunk in waiting if not chunk.is_full], look)
         pieces: list[Any] = []
         while waiting:
@@ -100,7 +100,7 @@ def run_side_by_side(
                 break
             chunk = waiting.popleft()
             join.made = [a + b for a, b in zip(join.made, chunk.came, strict=True)]
-        if isinstance(sink, HeadSink):
+        if isinstance(sink, HeadsOnly):
             sink.enter_all(pieces)
         else:
             for piece in pieces:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import AtomStep, Places, Plan
-from upheld.engines.memory.sets.bit_matrix import NO_PAIRS, DenseBits
 from upheld.engines.memory.sets.collected import Collected, MadeRows
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.engines.memory.storage.codec import Codes
@@ -23,17 +24,40 @@ def head_sink(collected: Collected, plan: Plan, reject: Spelling | None, start: 
     return HeadSink(collected, plan, collected.context.truth_of(reject), plan.has_wide_values(start))
 
 
-class HeadSink:
-    """Finds the head rows of a plan."""
+Cells = npt.NDArray[np.uint8]
+
+
+class KnownPairs(NamedTuple):
+    """Pairs whose instances are counted as they are found: those with a cell in `known` that is not 0.
+
+    They are counted in the cells `counts`, as far as these are not full. The matrix has `width` by `height` cells.
+    """
+
+    known: Cells
+    counts: Cells
+    width: int
+    height: int
+
+    def others(self, pairs: MadeRows) -> MadeRows:
+        """Count pairs, and return those that are not known, or whose cells are full."""
+        out = np.empty_like(pairs)
+        return out[: pair_kernels.count_known_pairs(pairs, *self, out)].copy()
+
+
+#: No pairs that are counted.
+NO_COUNTS = KnownPairs(np.zeros(1, np.uint8), np.zeros(1, np.uint8), 0, 0)
+
+
+class HeadsOnly:
+    """A sink that needs nothing but heads, which a kernel of its own may make."""
+
+    #: Whether instances are counted as they are found.
+    counts = False
 
     def __init__(self, collected: Collected, plan: Plan, reject: Truth, wide: bool):
         self.collected, self.plan, self.reject, self.wide = collected, plan, reject, wide
         #: How many instances have come.
         self.instances = 0
-        #: The rows of the table, as long as all are heads of this plan and different instances have different ones.
-        #: Then heads are appended: there is nothing to be found.
-        self._appended = 0 if plan.makes_distinct_heads and not reject[0] else -1
-
         #: Whether known pairs are left out of heads as they are made.
         self._sifts = False
 
@@ -54,8 +78,43 @@ class HeadSink:
         return self._heads(made_joined_rows(self.plan, B, step, parents, matches, count, self.wide))
 
     def _heads(self, rows: MadeRows) -> Heads:
-        known = self.known_pairs() if self._sifts and not self.wide else NO_PAIRS
-        return Heads(known.unknown(rows) if known.width and rows.dtype == np.int32 else rows, len(rows))
+        sifts = self._sifts and not self.wide and rows.dtype == np.int32
+        return Heads(self.others(rows) if sifts else rows, len(rows))
+
+    def known_pairs(self) -> tuple[Any, ...]:
+        """Return the heads that need not be made: words of bits, or cells if they are counted, width and height."""
+        raise NotImplementedError
+
+    def others(self, rows: MadeRows) -> MadeRows:
+        """Return heads without those that need not be made."""
+        raise NotImplementedError
+
+    def enter(self, piece: Heads) -> None:
+        """Take heads."""
+        raise NotImplementedError
+
+    def enter_all(self, pieces: Sequence[Heads]) -> None:
+        """Take several pieces, in order."""
+        for heads in pieces:
+            self.enter(heads)
+
+
+class HeadSink(HeadsOnly):
+    """Finds the head rows of a plan."""
+
+    def __init__(self, collected: Collected, plan: Plan, reject: Truth, wide: bool):
+        super().__init__(collected, plan, reject, wide)
+        #: The rows of the table, as long as all are heads of this plan and different instances have different ones.
+        #: Then heads are appended: there is nothing to be found.
+        self._appended = 0 if plan.makes_distinct_heads and not reject[0] else -1
+
+    def known_pairs(self) -> tuple[Any, ...]:
+        known = self.collected.known_pairs(self.plan.head)
+        return known.words, known.width, known.height
+
+    def others(self, rows: MadeRows) -> MadeRows:
+        known = self.collected.known_pairs(self.plan.head)
+        return known.unknown(rows) if known.width else rows
 
     def enter(self, piece: Heads) -> None:
         table, rows = self.plan.head, piece.rows
@@ -73,19 +132,13 @@ class HeadSink:
         self.collected.context.meter.found(facts)
 
     def enter_all(self, pieces: Sequence[Heads]) -> None:
-        """Enter several pieces, in order."""
         if self.plan.head.n == self._appended or any(heads.are_known for heads in pieces):
-            for heads in pieces:
-                self.enter(heads)
+            super().enter_all(pieces)
         elif pieces:
             # In one piece, so that the work is worth sharing.
             self.enter(
                 Heads(np.concatenate([heads.rows for heads in pieces]), sum(heads.instances for heads in pieces))
             )
-
-    def known_pairs(self) -> DenseBits:
-        """Return the heads that need not be made again, as far as they are known."""
-        return self.collected.known_pairs(self.plan.head)
 
 
 class Heads(NamedTuple):

@@ -19,7 +19,7 @@ from upheld.engines.memory.joins.batch import Join, batches
 from upheld.engines.memory.joins.bulk_copy import Copying
 from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET
 from upheld.engines.memory.joins.semijoin import Reduced, Reduction, may_pay, pays, split
-from upheld.engines.memory.joins.sinks import HeadSink
+from upheld.engines.memory.joins.sinks import HeadsOnly
 from upheld.engines.memory.plans.plan import LOWEST, Literal
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.language.core import Atom, Rule
@@ -141,13 +141,13 @@ def run_in_runs(delta: Delta) -> None:
 
 def may_be_compiled(delta: Delta) -> bool:
     """The bindings are worth a look at the kernels of hot rules, and only heads are wanted."""
-    return len(delta.rows) >= FEWEST_BINDINGS and isinstance(delta.join.sink, HeadSink)
+    return len(delta.rows) >= FEWEST_BINDINGS and isinstance(delta.join.sink, HeadsOnly)
 
 
 def run_compiled(delta: Delta) -> None:
     """Run the kernel of the rule once it is compiled, and batches until then or where they are as fast."""
     join, sink = delta.join, delta.join.sink
-    assert isinstance(sink, HeadSink), "a sink of heads"
+    assert isinstance(sink, HeadsOnly), "a sink of heads"
     way = quickest(join, sink, marks=not pays_side_by_side(delta))
     before = sink.instances
     run_in_batches(delta, way.runner)

@@ -99,9 +99,21 @@ def take_back(numbers, log, logged, amount):
 
 @kernel
 def add_counts(numbers, rows, counts, sign):
-    """Add to the number of each row its count, or take it away."""
+    """Add to the number of each row its count, or take it away. Return whether all numbers fit; else it has stopped."""
     for i in range(len(rows)):
-        numbers[rows[i]] += sign * counts[i]
+        number = numbers[rows[i]] + sign * counts[i]
+        if number > LARGEST:
+            return False
+        numbers[rows[i]] = number
+    return True
+
+
+@kernel
+def rank_on_top(rows, top, ranks, totals, supports):
+    """Give rows a rank above all others: then all derivations that they have support them."""
+    for row in rows:
+        ranks[row] = top
+        supports[row] = totals[row]
 
 
 @kernel

@@ -43,6 +43,8 @@ class Named(MemorySet):
         self._dense: dict[Table, DenseBits] = {}
         self._asked: dict[Table, int] = {}
         self._released = False
+        #: Counts how often rows were taken out, for whoever keeps which rows are in the set.
+        self.losses = 0
         #: The number of all facts, as long as it is known.
         self._total: int | None = None
         context.bits.give(self._bit, self, self.logs)
@@ -121,6 +123,7 @@ class Named(MemorySet):
 
     def _take_out(self, rows: dict[Table, Rows], gone: dict[Table, Rows] | None) -> None:
         """Take out rows; `gone` are the rows that are in the set, if they are known."""
+        self.losses += 1
         bit, total = self.bit, None
         if gone is not None:
             total = self._total_with(gone, -1)
@@ -143,6 +146,7 @@ class Named(MemorySet):
             self._log(table, rows)
             if table in self._dense:
                 self._dense[table].add(table, rows)
+        self.losses += bool(gone)
         for table, rows in gone.items():
             self._forget_dense(table)
             self.context.holders.removed += len(rows)
@@ -152,6 +156,7 @@ class Named(MemorySet):
         if self._released:
             return  # within a transaction that goes on: another set may have the bit
         self._total = None
+        self.losses += 1
         for table in new:
             self._forget_dense(table)
         bit = self.bit  # before the log: a set that takes its bit back begins another one

@@ -44,6 +44,14 @@ class PendingBag(Protocol):
     def compute(self) -> object: ...
 
 
+class PendingCounts(Protocol):
+    """Derivations that are counted, but not in their column yet."""
+
+    def settle(self) -> None:
+        """Add them to the column, and be pending no more."""
+        ...
+
+
 class Pending:
     """The pending work of an engine. Sets and bags that nobody holds are not computed."""
 
@@ -52,6 +60,8 @@ class Pending:
         self.bags: list[weakref.ref[PendingBag]] = []
         #: Derivations that are still to be counted.
         self.tallies: list[PendingSet] = []
+        #: Derivations that are counted elsewhere than in their columns, as long as somebody has the columns.
+        self.counts: list[weakref.ref[PendingCounts]] = []
 
     def waiting(self) -> list[PendingSet]:
         """Return the sets that somebody holds and that are not computed yet."""
@@ -79,9 +89,21 @@ class Pending:
         self.sets = [weakref.ref(pending) for pending in waiting if not pending.is_computed and not pending.spent]
 
     def count_all(self) -> None:
-        """Count the derivations that are still to be counted."""
+        """Count the derivations that are still to be counted, in the columns where they are read."""
+        self.count_tallies()
+        self.settle_counts()
+
+    def count_tallies(self) -> None:
+        """Count the derivations that are still to be counted, for whoever reads counts that are not in columns."""
         while self.tallies:
             self.tallies[0].force()
+
+    def settle_counts(self) -> None:
+        """Add derivations that are counted elsewhere to their columns."""
+        for reference in self.counts.copy():
+            if (counts := reference()) is not None:
+                counts.settle()
+        self.counts.clear()
 
     def compute_all(self) -> None:
         """Count and compute all pending work."""
@@ -92,6 +114,7 @@ class Pending:
     def forget_all(self) -> None:
         """Give up all pending work, which has failed."""
         self.tallies.clear()
+        self.counts.clear()
         self.bags.clear()
         for pending in self.waiting():
             pending.drop()

@@ -1,0 +1,160 @@
+"""Derivations that are counted in a matrix end up as if each had been counted in the row of its head."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import upheld
+from tests.engines.memory.codegen.test_hot_rules import COMPILED, hot, wait
+from tests.engines.memory.test_threads import edges, rows_of, small_pieces
+from tests.helpers.programs.strategies import Case, cases, cyclic_cases
+from tests.helpers.sizes import examples
+from upheld.engines.memory.counters import pair_counts
+from upheld.engines.memory.joins import batch, matching
+from upheld.engines.memory.kernels import pairs as pair_kernels
+from upheld.errors import EvaluationError, LimitReached
+
+THREADS = (1, 2, 5)
+
+
+@contextmanager
+def counting_early(chunk: int = 8) -> Iterator[list[tuple[int, int]]]:
+    """Pairs are counted in matrices as soon as a few have been looked up; yield the sizes of the matrices."""
+    sizes: list[tuple[int, int]] = []
+    begin = pair_counts.PairCounts.__init__
+
+    def noted(matrix, table, width, height, beside):
+        sizes.append((width, height))
+        begin(matrix, table, width, height, beside)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "MOST_FACTS", 0)  # else many rules would run in one call
+        patch.setattr(batch, "CHUNK", chunk)
+        patch.setattr(batch, "_LEAST_ROOM", chunk)
+        for name in ("FEWEST_PAIRS", "MOST_MATRICES"):
+            patch.setattr(pair_counts, name, 1)
+        for name in ("ROWS_PER_PAIR", "CELLS_PER_PAIR"):
+            patch.setattr(pair_counts, name, 1 << 30)
+        patch.setattr(pair_counts.PairCounts, "__init__", noted)
+        yield sizes
+
+
+def told(case: Case, threads: int, algorithm: str = "ranked") -> list[object]:
+    """Return the rows of a case with their numbers, instances and changes, before and after its updates."""
+    try:
+        m = upheld.materialise(case.program, case.facts, algorithm=algorithm, threads=threads)
+        found: list[object] = [rows_of(m), dict(m.statistics.instances)]
+        for update in case.updates:
+            change = m.update(insert=update.insertions, delete=update.deletions)
+            found += [str(change), dict(change.statistics.instances), rows_of(m)]
+    except EvaluationError as error:  # arithmetic that has no result
+        return [error.problems[0].slug]
+    return found
+
+
+@examples(60)
+@given(st.one_of(cases(2), cyclic_cases(2)), st.sampled_from(THREADS), st.sampled_from(["ranked", "adaptive"]))
+def test_same_as_row_by_row(case, threads, algorithm):
+    expected = told(case, 1, algorithm)
+    with counting_early():
+        assert told(case, 1, algorithm) == expected
+    with small_pieces(), counting_early():
+        assert told(case, threads, algorithm) == expected
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("relation", ["path", "same"])
+def test_kernels_of_rules(relation, threads):
+    """Kernels made for rules count known pairs as the generic ones do."""
+    case = Case(COMPILED[relation], {"edge": edges(60, 120)})
+    expected = told(case, 1)
+    with hot(after=50) as ran, counting_early() as sizes:
+        for _ in range(3):
+            ran.clear()
+            assert told(case, threads) == expected
+            wait()
+    assert ran and sizes
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("recursive", [False, True])
+def test_more_derivations_than_a_cell_counts(threads, recursive):
+    """Cells that are full are emptied into the column, however often."""
+    middle = 3 * pair_kernels.FULL
+    facts = {
+        "first": [(x, z) for x in range(5) for z in range(middle)],
+        "second": [(z, y) for z in range(middle) for y in range(5)],
+    }
+    rules = "found(x, y) :- first(x, z), second(z, y)."
+    if recursive:
+        rules = "found(x, x) :- first(x, 0).\nfound(x, y) :- found(x, x), first(x, z), second(z, y)."
+    with small_pieces(), counting_early() as sizes:
+        m = upheld.materialise(rules, facts, algorithm="ranked", threads=threads)
+    numbers = dict(m._state.bookkeeping.ranks.items())
+    totals = {row: total for (name, row), (_, total, _) in numbers.items() if name == "found"}
+    assert sizes
+    assert totals == {(x, y): middle + (recursive and x == y) for x in range(5) for y in range(5)}
+
+
+def test_values_that_ascend():
+    """A matrix that the next pairs are beyond is made anew, and what it has counted is kept."""
+    facts = {
+        "first": [(x, z) for x in range(200) for z in range(4)],
+        "second": [(z, y) for z in range(4) for y in (1, 9)],
+    }
+    with counting_early() as sizes:
+        m = upheld.materialise("found(x, y) :- first(x, z), second(z, y).", facts, algorithm="ranked", threads=1)
+    assert len(sizes) > 1
+    assert {total for (name, _), (_, total, _) in m._state.bookkeeping.ranks.items() if name == "found"} == {4}
+
+
+def test_sparse_pairs():
+    """There is no matrix for pairs far apart, or below zero."""
+    for far in (10**6, -5):
+        facts = {"edge": [(far * k, far * k + far) for k in range(60)]}
+        with counting_early() as sizes:
+            told(Case(COMPILED["path"], facts), 1)
+        assert not sizes
+
+
+def test_an_update_counts_row_by_row():
+    """Only what nothing undoes is counted in a matrix."""
+    facts = edges(60, 120)
+    with counting_early() as sizes:
+        m = upheld.materialise(COMPILED["path"], {"edge": facts[10:]}, algorithm="ranked")
+        assert sizes
+        sizes.clear()
+        m.update(insert={"edge": facts[:10]})
+        assert not sizes
+
+
+def test_nothing_is_left_of_a_run_that_fails():
+    """An engine that gave up holds no matrix."""
+    with counting_early() as sizes, pytest.raises(LimitReached):
+        upheld.materialise(COMPILED["path"], {"edge": edges(60, 120)}, limits=upheld.Limits(facts=1000), threads=1)
+    assert sizes
+    gc.collect()
+    assert not [o for o in gc.get_objects() if isinstance(o, pair_counts.PairCounts)]
+
+
+def test_memory_is_freed_when_nobody_holds_it():
+    """Neither matrices nor the engine outlive a materialisation."""
+    with counting_early() as sizes:
+        m = upheld.materialise(COMPILED["same"], {"edge": np.array(edges(60, 120))})
+    assert sizes
+    engine = weakref.ref(m._engine)
+    gc.disable()
+    try:
+        assert not m._engine.context.pending.counts
+        del m
+        assert engine() is None
+    finally:
+        gc.enable()
