@@ -116,6 +116,15 @@ def test_values_that_ascend():
     assert {total for (name, _), (_, total, _) in m._state.bookkeeping.ranks.items() if name == "found"} == {4}
 
 
+def test_new_pairs_are_appended():
+    """Where a matrix knows all rows, nobody looks new ones up, nor makes a tuple index of them."""
+    with counting_early() as sizes:
+        m = upheld.materialise(COMPILED["path"], {"edge": edges(60, 120)}, algorithm="ranked", threads=1)
+    table = m._engine.tables["path"]
+    assert sizes and table._indexed < table.n // 2
+    assert m["path"].to_set() == upheld.materialise(COMPILED["path"], {"edge": edges(60, 120)})["path"].to_set()
+
+
 def test_sparse_pairs():
     """There is no matrix for pairs far apart, or below zero."""
     for far in (10**6, -5):

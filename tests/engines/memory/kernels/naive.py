@@ -314,9 +314,12 @@ def unknown_pairs(pairs: Sequence[Row], seen: set[Row]) -> list[Row]:
 Cells = dict[Row, int]
 
 
-def know_pairs(rows: Sequence[Row], candidates: Sequence[int], belongs: Sequence[bool], cells: Cells) -> Cells:
-    known = {rows[row] for row in candidates if belongs[row]}
-    return {pair: max(cell, 1) if pair in known else cell for pair, cell in cells.items()}
+def know_pairs(
+    rows: Sequence[Row], candidates: Sequence[int], belongs: Sequence[bool], cells: Cells
+) -> tuple[Cells, int]:
+    """The cells afterwards, and how many of the rows are known then."""
+    known = {rows[row] for row in candidates if belongs[row]} & cells.keys()
+    return {pair: max(cell, 1) if pair in known else cell for pair, cell in cells.items()}, len(known)
 
 
 def tally_pairs(pairs: Sequence[Row], cells: Cells, full: int) -> tuple[Cells, list[Row], list[Row]]:

@@ -463,9 +463,9 @@ def test_pairs_as_counts(rows, data, width, height, truth):
 
     candidates = data.draw(subsets(len(rows)))
     chosen = numbers(candidates, np.int32)
-    pair_kernels.know_pairs(array, chosen, numbers(flags, FLAGS), np.array(truth), cells, *size)
-    expected = naive.know_pairs(rows, candidates, [truth[f] for f in flags], expected)
-    assert cells.tolist() == list(expected.values())
+    count = pair_kernels.know_pairs(array, chosen, numbers(flags, FLAGS), np.array(truth), cells, *size)
+    expected, known_rows = naive.know_pairs(rows, candidates, [truth[f] for f in flags], expected)
+    assert (cells.tolist(), count) == (list(expected.values()), known_rows)
 
     out = np.full((len(asked), 2), NONSENSE, np.int32)
     counts = numbers(data.draw(st.lists(value, min_size=len(grid), max_size=len(grid))), np.uint8)

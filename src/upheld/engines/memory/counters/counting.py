@@ -96,9 +96,12 @@ class Counting:
             self._look_up(collected, table, values, reject)
             return len(values)
         values, full = pairs.counted(table, values)
-        self._look_up(collected, table, values, reject)
+        if not reject[0] and pairs.are_new(table, values):
+            pairs.append(table, values, collected)
+        else:
+            self._look_up(collected, table, values, reject)
+            pairs.look_up(table, len(values), reject, collected.truth)
         pairs.add_full(table, full)
-        pairs.look_up(table, len(values), reject, collected.truth)
         return len(values)
 
     def known_pairs(self, table: Table) -> KnownPairs:

@@ -56,10 +56,19 @@ class PairCounts:
         # Memory that nothing is written to costs nothing.
         self._spare = [np.zeros(width * height, np.uint8) for _ in range(beside)]
         self._counts: dict[int, Cells] = {threading.get_ident(): self.cells}
+        #: The number of rows of the table when all of them were known.
+        self.all_known = -1
 
-    def know(self, rows: Rows, truth: Truth) -> None:
-        """Let pairs be counted, as far as their rows belong to a set."""
-        pair_kernels.know_pairs(self.table.rows, rows, self.table.flags, truth, self.cells, self.width, self.height)
+    def know(self, truth: Truth) -> None:
+        """Let the pairs of a set be counted."""
+        table, count = self.table, 0
+        for rows in _all_rows(table):
+            count += pair_kernels.know_pairs(table.rows, rows, table.flags, truth, self.cells, self.width, self.height)
+        self.all_known = table.n if count == table.n else -1
+
+    def has_all_but(self, pairs: npt.NDArray[Any]) -> bool:
+        """Return whether pairs to be looked up cannot be in the table: all that are there are known."""
+        return self.all_known == self.table.n and bool(pair_kernels.are_within(pairs, self.width, self.height))
 
     def count(self, pairs: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Count pairs. Return those to be looked up, and those that have been counted as often as a cell can."""
@@ -130,7 +139,9 @@ class CountedPairs:
             self._set = weakref.ref(owner), owner.losses
         outside, last, self._found = ~self.context.truth_of(reject), self._found, {}
         for table, rows in last.items():
-            self._take(table, selected(table, rows, outside), 0)
+            if table in self._matrices and len(gone := selected(table, rows, outside)):
+                self._take(table, gone, 0)
+                self._matrices[table].all_known = -1
         return True
 
     def end(self, collected: Collected, *, is_last: bool) -> None:
@@ -148,6 +159,18 @@ class CountedPairs:
         """Count pairs that can be. Return those to be looked up, and those for `add_full` when all rows are there."""
         matrix = self._matrices.get(table)
         return (pairs, pairs[:0]) if matrix is None or pairs.dtype != np.int32 else matrix.count(pairs)
+
+    def are_new(self, table: Table, pairs: npt.NDArray[Any]) -> bool:
+        """Return whether pairs to be looked up, each once, are known not to be in the table."""
+        matrix = self._matrices.get(table)
+        return matrix is not None and pairs.dtype == np.int32 and matrix.has_all_but(pairs)
+
+    def append(self, table: Table, pairs: npt.NDArray[Any], collected: Collected) -> None:
+        """Enter new pairs, each with one derivation."""
+        before = table.n
+        collected.append(table, pairs)
+        table.column(self.numbers)[before : table.n] = 1
+        self._matrices[table].all_known = table.n
 
     def add_full(self, table: Table, pairs: npt.NDArray[np.int32]) -> None:
         """Add as many derivations of pairs as a cell can count."""
@@ -208,10 +231,8 @@ class CountedPairs:
         reserve(width * height * (1 + beside))
         # Values often ascend, so there is room for first values that are twice as large: memory that nothing is
         # written to costs nothing.
-        matrix = PairCounts(table, 2 * width, height, beside)
-        for rows in _all_rows(table):
-            matrix.know(rows, known)
-        self._matrices[table] = matrix
+        self._matrices[table] = matrix = PairCounts(table, 2 * width, height, beside)
+        matrix.know(known)
         if self._pending not in self.context.pending.counts:
             self.context.pending.counts.append(self._pending)
         return enough

@@ -94,13 +94,19 @@ def unknown_pairs(pairs, words, width, height, out):
 
 @kernel
 def know_pairs(rows, candidates, flags, truth, cells, width, height):
-    """Let the pairs in these rows be counted, as far as they belong to a set; pairs beyond the matrix are left out."""
+    """Let the pairs in these rows be counted, as far as they belong to a set; pairs beyond the matrix are left out.
+
+    Return how many are not left out.
+    """
+    count = 0
     for row in candidates:
         if truth[flags[row]]:
             x, y = np.int64(rows[row, 0]), np.int64(rows[row, 1])
             if 0 <= x < width and 0 <= y < height:
                 cell = x * height + y
                 cells[cell] = max(cells[cell], np.uint8(1))
+                count += 1
+    return count
 
 
 @kernel
