@@ -230,7 +230,7 @@ def weigh(m: upheld.Materialisation) -> dict[str, float]:
     allocated = sum(c.nbytes for t in tables for c in t.columns.values())
     kept = m._state.bookkeeping
     for entries in kept.trace._entries.values() if isinstance(kept, Traced) else ():  # type: ignore[attr-defined]
-        used += entries.array[: entries.n].nbytes
+        used += entries.array[: entries.used[0]].nbytes
         allocated += entries.array.nbytes
     rows = sum(t.n for t in tables)
     return {"used": used / rows, "allocated": allocated / rows}

@@ -115,7 +115,8 @@ SUBJECTS = {
 
 def subjects(results: Path, size: str, found: dict[str, Any]) -> dict[str, list[str]]:
     """Return the tables of each subject."""
-    measured = found.get("updates measured", {})
+    updates = found.get("updates measured", {})
+    measured = {"updates": updates, "bookkeeping": found.get("bookkeeping measured", updates)}
     return {
         "materialisation": _materialisation(found),
         "analyses": _beside_others(found["analyses"]) if "analyses" in found else [],

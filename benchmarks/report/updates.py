@@ -214,13 +214,12 @@ def _ranks(books: Measured) -> Iterator[Goal]:
 
 
 def tables_of_updates(updates: Measured, books: Measured, measured: dict[str, Any]) -> list[str]:
-    """Return the lines of the tables of maintenance; `measured` tells the date, and the load before and after."""
+    """Return the lines of the tables of maintenance; `measured` has the date of each part, and the load."""
     if not updates:
         return []
     lines = ["### Updates: CPU milliseconds", ""]
-    load = "; ".join(f"{x:.1f}" for x in measured["load"])
     lines += [
-        f"{measured['date']}, load average before and after: {load}. "
+        f"{_when(measured['updates'])} "
         "Of the different updates of a size the median, without the first; the quickest of a row is bold. "
         "An update that was stopped is "
         "shown as `> seconds`; larger ones of its kind were not tried. Slow algorithms did fewer of the same updates.",
@@ -233,7 +232,12 @@ def tables_of_updates(updates: Measured, books: Measured, measured: dict[str, An
     differ = [f"`{name}`: {'; '.join(found['differ'])}" for name, found in updates.items() if found["differ"]]
     if differ:
         lines += [f"**Other facts than the rest of the algorithms:** {'. '.join(differ)}.", ""]
-    return [*lines, *_bookkeeping(books)]
+    return [*lines, *_bookkeeping(books, measured["bookkeeping"])]
+
+
+def _when(measured: dict[str, Any]) -> str:
+    load = "; ".join(f"{x:.1f}" for x in measured["load"])
+    return f"{measured['date']}, load average before and after: {load}."
 
 
 def _table(updates: Measured, what: str, shown: Any) -> list[str]:
@@ -261,11 +265,12 @@ def _shown(told: dict[str, Any], value: float | None, shown: Any, best: bool) ->
     return f"**{shown(value)}**" if best else str(shown(value))
 
 
-def _bookkeeping(books: Measured) -> list[str]:
+def _bookkeeping(books: Measured, measured: dict[str, Any]) -> list[str]:
     if not books:
         return []
     lines = ["### Bookkeeping, begun with the materialisation", ""]
     lines += [
+        f"{_when(measured)} "
         "`cnr` is what B/F^c relies on, `cnr, cr` DRed^c, the trace counting, ranks ranked support and adaptive. "
         "Bytes are those of rows in use; as every array of a table, columns have up to a quarter more in reserve.",
         "",
