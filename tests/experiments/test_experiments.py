@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import math
 from itertools import pairwise
 from pathlib import Path
@@ -396,6 +397,15 @@ def test_the_page_of_findings_is_what_the_committed_cells_give(tmp_path, monkeyp
     results = tmp_path / "experiments" / "results"
     write_findings(sizes(results), results, written)
     assert written.read_text() == before
+
+
+def test_the_page_for_browsers_has_no_markdown():
+    """Links lead to headings of the page, and emphasis is not left as it was written."""
+    page = (RESULTS / "findings.html").read_text()
+    links = re.findall(r'href="#([^"]+)"', page)
+    assert links and all(f'id="{name}"' in page for name in links)
+    text = re.sub(r"<(svg|code).*?</\1>", "", page, flags=re.DOTALL)
+    assert "](" not in text and not re.search(r"\*\w+\*", text)
 
 
 def test_committed_cells_are_those_of_the_experiments():

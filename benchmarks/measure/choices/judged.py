@@ -24,7 +24,7 @@ from upheld.engines.memory.kernels.jit import compile_kernels
 OTHERS = ("rematerialise", "ranked", "dred-c")
 WITHIN = (1.25, 1.5)
 #: CPU seconds: an update is stopped after the first, and no further one of its kind is begun after the second.
-PATIENCE = Patience(60.0, 0.1)
+PATIENCE = Patience(60.0, 0.5)
 
 
 class Row(NamedTuple):

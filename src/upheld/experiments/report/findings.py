@@ -218,7 +218,7 @@ def _html(blocks: list[Block]) -> str:
     for block in blocks:
         match block:
             case Heading(level, text):
-                parts.append(f"<h{level}>{_inline(text)}</h{level}>")
+                parts.append(f'<h{level} id="{_anchor(text)}">{_inline(text)}</h{level}>')
             case Picture(file, text):
                 picture = file.read_text(encoding="utf-8")
                 parts.append(
@@ -236,10 +236,17 @@ def _html(blocks: list[Block]) -> str:
 
 
 def _inline(text: str) -> str:
-    """Return the HTML of a line with bold words and code."""
+    """Return the HTML of a line with bold and slanted words, code, and links to other parts of the page."""
     text = html.escape(text)
     text = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text)
+    text = re.sub(r"\*(\w[^*]*)\*", r"<em>\1</em>", text)
+    text = re.sub(r"\[([^]]+)\]\((#[^)]+)\)", r'<a href="\2">\1</a>', text)
     return re.sub(r"`(.+?)`", r"<code>\1</code>", text)
+
+
+def _anchor(heading: str) -> str:
+    """Return the name of a heading in links, as Markdown makes it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 HEAD = """<!doctype html>

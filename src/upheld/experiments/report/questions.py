@@ -147,7 +147,7 @@ def break_even(tables: Tables) -> str | None:
         return None
     return (
         f"Part of the facts that can go before starting again is faster: {'; '.join(parts)}. The search ends "
-        "at 1.6 % at size `small` and at 0.4 % at `default`, so a point there means that or less."
+        "at 0.4 % (at 1.6 % at size `small`), so a point there means that or less."
     )
 
 
