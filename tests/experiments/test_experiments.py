@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import math
+import re
 from itertools import pairwise
 from pathlib import Path
 
