@@ -16,7 +16,7 @@ from upheld.data.columns import Columns
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.counters.aggregates import MemoryAggregate
 from upheld.engines.memory.counters.bags import Group, MemoryBag, MemoryInstances
-from upheld.engines.memory.counters.numbers import MemoryNumbers, MemoryRanks, columns_of
+from upheld.engines.memory.counters.numbers import KeptTools, MemoryNumbers, MemoryRanks, columns_of
 from upheld.engines.memory.counters.trace import MemoryTrace
 from upheld.engines.memory.equality.classes import MemoryClasses
 from upheld.engines.memory.equality.equivalences import MemoryGroups
@@ -67,6 +67,7 @@ class MemoryEngine:
         self._had_late_constants: dict[str, bool] = {}
         self._in_transaction = False
         self._groups: dict[Classing, MemoryGroups] = {}
+        self._rank_tools = KeptTools(self.matcher)
         for predicate in core.predicates.values():
             self.declare(predicate)
         for name in groupings.patterns:
@@ -302,7 +303,7 @@ class MemoryEngine:
         return MemoryNumbers(self.matcher, name)
 
     def ranks(self) -> MemoryRanks:
-        return MemoryRanks(self.matcher)
+        return MemoryRanks(self.matcher, self._rank_tools)
 
     def trace(self) -> MemoryTrace:
         return MemoryTrace(self.matcher)

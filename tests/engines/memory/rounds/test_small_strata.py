@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 from unittest.mock import patch
 
@@ -14,6 +17,7 @@ from tests.helpers.streams.streams import random_stream
 from upheld.engines.memory.rounds.strata import kernel, small_strata
 from upheld.engines.memory.rounds.strata.code import StrataCode
 from upheld.engines.memory.rounds.strata.records import MOST_WANTED
+from upheld.maintain import adaptive
 from upheld.materialisation.materialisation import Materialisation
 
 MIXED = """
@@ -230,3 +234,57 @@ def test_facts_count_in_their_phase():
         "insertion": 2,
         "deletion": 2,
     }
+
+
+@contextmanager
+def starting_again() -> Iterator[None]:
+    """Let each update by `adaptive` derive everything anew."""
+    with (
+        patch.object(adaptive, "ranked_small_update", lambda *arguments: None),
+        patch.object(adaptive, "by_strata", lambda *arguments: None),
+    ):
+        yield
+
+
+def test_ranks_begun_anew_keep_plans():
+    """Updates that start again and updates that do not take turns: the latter find plans, and numbers are right."""
+    rules, random = drawn(40, 20, seed=3), Random(6)
+    facts = {f"r{k}": {(random.randrange(8), random.randrange(8)) for _ in range(12)} for k in range(8)}
+    opened = [upheld.materialise(rules, facts, algorithm="adaptive", engine=e) for e in ("memory", "reference")]
+    fact, other = sorted(facts["r1"])[:2]
+    written = []
+    for _ in range(6):
+        with starting_again():
+            for m in opened:
+                m.update(delete={"r1": [other]})
+                m.update(insert={"r1": [other]})
+        with patch.object(StrataCode, "_write_plan", autospec=True, side_effect=StrataCode._write_plan) as plans:
+            for change in ({"delete": {"r1": [fact]}}, {"insert": {"r1": [fact]}}):
+                for m in opened:
+                    m.update(**change)
+                assert opened[0].facts() == opened[1].facts()
+                one, two = (dict(m._state.bookkeeping.ranks.items()) for m in opened)
+                assert one == two
+        written.append(plans.call_count)
+    assert written[0] > 0
+    assert written[2:] == [0, 0, 0, 0]
+    assert maintained(opened[0]) > 0
+
+
+def test_columns_of_ranks_that_are_gone():
+    """Their names are given again, to columns of zeros, and nobody holds the old ones."""
+    program = "q(x) :- p(x). r(x) :- q(x)."
+    m = upheld.materialise(program, {"p": range(50)}, algorithm="adaptive")
+    m.update(delete={"p": [1]})
+    first = m._state.bookkeeping.ranks.columns
+    held = weakref.ref(m._engine.tables["q"].columns[first[0]])
+    with starting_again():
+        m.update(delete={"p": [2]})
+        assert m._state.bookkeeping.ranks.columns != first
+        m.update(delete={"p": [3]})
+    assert m._state.bookkeeping.ranks.columns == first
+    assert m._engine.context.columns.names() == set(first)
+    assert held() is None
+    m.update(delete={"p": [5]})
+    now = {"p": m.explicit("p").to_set()}
+    assert m.facts() == upheld.materialise(program, now, engine="reference").facts()

@@ -7,6 +7,7 @@ latest when a number is read or a set changes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -167,14 +168,44 @@ class MemoryNumbers:
         return (self.column,)
 
 
+class RankTools(NamedTuple):
+    """Plans as numbers, and arrays, that updates of ranks use one after the other."""
+
+    rounds: SmallRounds
+    strata: SmallStrata
+
+
+class KeptTools:
+    """The tools of ranks, by the name of a column: ranks that are begun anew under that name go on with them."""
+
+    def __init__(self, matcher: Matcher):
+        self._matcher = matcher
+        self._tools: dict[str, RankTools] = {}
+
+    def of(self, rank: str) -> RankTools:
+        """Return the tools for ranks in a column."""
+        if rank not in self._tools:
+            self._tools[rank] = RankTools(SmallRounds(self._matcher), SmallStrata(self._matcher))
+        return self._tools[rank]
+
+    def forget_columns(self, names: tuple[str, ...]) -> None:
+        """Let go of columns that were dropped."""
+        for name in names:
+            if name in self._tools:
+                self._tools[name].rounds.forget_columns()
+                self._tools[name].strata.forget_columns()
+
+
 class MemoryRanks(RoundByRound):
     """The ranks, totals and supports of facts, in columns of their tables."""
 
-    def __init__(self, matcher: Matcher):
+    def __init__(self, matcher: Matcher, toolbox: KeptTools):
         self.matcher, self.context = matcher, matcher.context
-        self._small = SmallRounds(matcher)
-        self.strata = SmallStrata(matcher)
-        self.rank, self.total, self.support = self.context.columns.new(self, "rank", "total", "support")
+        self.rank, self.total, self.support = self.context.columns.new(
+            self, "rank", "total", "support", dropped=toolbox.forget_columns
+        )
+        self._small, self.strata = toolbox.of(self.rank)
+        self.strata.begin_anew()
         self._pairs = CountedPairs(self.context, self.total)
         self.context.holders.passive.add(self.rank)
         self.top = self.bottom = self.below = 0

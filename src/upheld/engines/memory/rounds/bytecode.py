@@ -149,6 +149,10 @@ class Code:
 
     # -- what is looked into -------------------------------------------------------------------------------------------
 
+    def forget_columns(self) -> None:
+        """Let go of columns of numbers: the next ones are written down anew."""
+        self._arrays.clear()
+
     def _tell_of_table(self, t: int, arrays: tuple[npt.NDArray[Any], ...]) -> None:
         """Write down where a table is now: rows, flags and slots, and columns of ranks, totals and supports."""
         table = self.tables[t]

@@ -75,7 +75,8 @@ class RankColumns(Protocol):
 class SmallRounds:
     """The plans of rules as numbers, made when they are first asked for.
 
-    It belongs to some ranks, and does not hold them: their columns go with them, and at once.
+    It belongs to some ranks, and does not hold them: their columns go with them. Then it serves the next ranks whose
+    columns have the same names.
     """
 
     def __init__(self, matcher: Matcher):
@@ -87,6 +88,12 @@ class SmallRounds:
     def forget_plans(self) -> None:
         """Forget everything that contains codes of constants."""
         self._codes.clear()
+
+    def forget_columns(self) -> None:
+        """Let go of columns of numbers, which were dropped."""
+        for _, code in self._codes.values():
+            if code is not None:
+                code.forget_columns()
 
     def lose(
         self, ranks: RankColumns, delta: MemorySet, s: Stratum, I: Named, D: Named, A: Named, gone: Named, enough: int

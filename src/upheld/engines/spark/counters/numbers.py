@@ -14,7 +14,7 @@ from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import LOWEST
 from upheld.engines.memory.counters.counting import Counting
-from upheld.engines.memory.counters.numbers import MemoryNumbers, MemoryRanks, SupportCounting, TotalCounting
+from upheld.engines.memory.counters.numbers import MemoryNumbers, SupportCounting, TotalCounting
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.sets.expressions import MemorySet, Settled
 from upheld.engines.memory.sets.expressions import own_set as own_local
@@ -107,7 +107,7 @@ class PartitionedRanks(RoundByRound):
     """
 
     def __init__(self, context: Context):
-        self.context, self.local = context, MemoryRanks(context.matcher)
+        self.context, self.local = context, context.local.ranks()
         self.alone = Alone(context, self.local)
 
     def through(

@@ -32,6 +32,7 @@ from upheld.engines.memory.rounds.records import (
     UNLISTED,
 )
 from upheld.engines.memory.rounds.strata.records import (
+    DERIVATIONS,
     EXPLICIT_STRATUM,
     FIRST_GROWN_INDEX,
     FIRST_GROWN_TABLE,
@@ -123,6 +124,7 @@ class StrataCode(PlanCode):
         self._looked_up: list[ChainIndex | BlockIndex | None] = []
         #: The number of tables whose lines have been written.
         self._told = 0
+        self._has_columns = True
 
     # -- what kernels read ---------------------------------------------------------------------------------------------
 
@@ -134,9 +136,21 @@ class StrataCode(PlanCode):
             self._write_out()
         return number
 
+    def forget_columns(self) -> None:
+        super().forget_columns()
+        self._has_columns = False
+
+    def begin_anew(self) -> None:
+        """Begin with other ranks, whose sums are not known yet."""
+        self.lines[:, DERIVATIONS] = 0
+
     def refresh(self) -> None:
         """Write down where tables are now that have changed since this was last done."""
         seen = self._touched.last
+        if not self._has_columns:
+            for number in range(self._told):
+                self._tell(number)
+            self._has_columns = True
         for name in self._touched.since(self._seen):
             t = self.numbers.get(self._by_name[name]) if name in self._by_name else None
             if t is not None:

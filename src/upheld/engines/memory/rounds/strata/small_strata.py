@@ -61,13 +61,25 @@ MOST_SEEDS, MOST_DERIVED = MOST_PICKED, 1 << 12
 class SmallStrata(Shared):
     """The code of the strata of a program, made when an update first asks for it, and the arrays of its kernel.
 
-    It belongs to some ranks, and does not hold them: their columns go with them, and at once. Code and arrays are left
-    out while they are in use: an interruption may leave them half changed, and then they are made anew.
+    It belongs to some ranks, and does not hold them: their columns go with them. Then it serves the next ranks whose
+    columns have the same names. Code and arrays are left out while they are in use: an interruption may leave them half
+    changed, and then they are made anew.
     """
 
     def __init__(self, matcher: Matcher):
         super().__init__(matcher)
         self.matcher = matcher
+        #: Whether the ranks are others than those of the update before.
+        self._is_anew = False
+
+    def begin_anew(self) -> None:
+        """Serve other ranks from now on."""
+        self._is_anew = True
+
+    def forget_columns(self) -> None:
+        """Let go of columns of numbers, which were dropped."""
+        if self.tools is not None:
+            self.tools[0].forget_columns()
 
     def through(
         self, ranks: RankSums, reached: Reached, minus: MemorySet, plus: MemorySet, I: Named, D: Named, A: Named
@@ -110,14 +122,18 @@ class SmallStrata(Shared):
         """Return the code of some strata with its buffers, and leave them out while they are in use."""
         tools, self.tools = self.tools, None
         if tools is None or tools[0].strata is not strata or tools[0].edition != self.matcher.edition:
+            self.forget_truths()
             code = self._new_code(strata, ranks)
             tools = code, Buffers(code)
+        elif not self._is_anew:
+            return tools
+        tools[0].begin_anew()
+        ranks.changed_sums.clear()  # there may have been more strata before
+        ranks.changed_sums.update(ranks.sums_by_stratum)
+        self._is_anew = False
         return tools
 
     def _new_code(self, strata: Stratification, ranks: RankSums) -> StrataCode:
-        ranks.changed_sums.clear()  # there may have been more strata before
-        ranks.changed_sums.update(ranks.sums_by_stratum)
-        self.forget_truths()
         return StrataCode(self.matcher, strata, Columns(ranks.rank, ranks.total, ranks.support))
 
 
