@@ -59,7 +59,7 @@ def survive(r: Random, in_processes: bool, folder: Path) -> int:
             engine.until_it_lasts(lambda: m.save(folder))
             saved = edges
     assert engine.until_it_lasts(m.facts) == facts_of(edges)
-    assert m.explicit("edge").to_set() == edges
+    assert engine.until_it_lasts(lambda: m.explicit("edge").to_set()) == edges
     m.close()
     if saved:
         assert upheld.restore(RULES, folder).facts() == facts_of(saved)
