@@ -63,7 +63,9 @@ def told(case: Case, threads: int, algorithm: str = "ranked") -> list[object]:
 @examples(60)
 @given(st.one_of(cases(2), cyclic_cases(2)), st.sampled_from(THREADS), st.sampled_from(["ranked", "adaptive"]))
 def test_same_as_row_by_row(case, threads, algorithm):
-    expected = told(case, 1, algorithm)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "MOST_FACTS", 0)  # that call makes columns of zeros for heads that are never derived
+        expected = told(case, 1, algorithm)
     with counting_early():
         assert told(case, 1, algorithm) == expected
     with small_pieces(), counting_early():
