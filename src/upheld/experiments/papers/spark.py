@@ -118,7 +118,8 @@ def materialised(rules: str, facts: Facts, mode: str, folder: Path) -> tuple[dic
 
 def table(measured: Measured) -> Table:
     result = Table(TITLE, ("row", "size"), ["facts", "materialised"])
-    for cell, values in measured.values.items():
+    rows = list(SIZES["default"])
+    for cell, values in sorted(measured.values.items(), key=lambda it: (rows.index(it[0].row), int(it[0].task))):
         if "stopped" in values or "refused" in values:
             continue
         key = (cell.row, cell.task)
