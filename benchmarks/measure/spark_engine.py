@@ -115,7 +115,7 @@ def compared(
 
 
 def programs(spark: SparkSession, size: dict[str, Any]) -> list[dict[str, Any]]:
-    """Programs of many kinds, derived in memory and in tasks; those of `rows` alone if a size has them."""
+    """Programs of many kinds, derived in memory and in tasks; of a size that has some of `rows`, these alone."""
     r, repeat = np.random.default_rng(1), size["repeat"]
     made: list[tuple[str, str, Facts, int]] = [
         (f"closure, {m:g} M", CLOSURE, {"edge": edges(m)}, 1 if m > 3 else repeat) for m in size["closure"]

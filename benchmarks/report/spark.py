@@ -32,7 +32,7 @@ def write_spark(results: Path, size: str, measured: dict[str, Any]) -> None:
     for name in ("engine", "conditions"):
         if name in measured:
             measured = {**measured, name: {**before.get(name, {}), **measured[name]}}
-    # The conditions of the page are those of its other parts, if it has some.
+    # The page has one line of conditions for its other parts, if it has some.
     first: dict[str, Any] = next(iter(measured.get("conditions", {}).values()), {})
     path.write_text(json.dumps({**first, **before, **measured}, indent=1) + "\n", encoding="utf-8")
 
@@ -46,8 +46,8 @@ def tables_of_spark(results: Path, size: str) -> list[str]:
     lines = [
         f"### Pipelines on Spark, {size} sizes",
         "",
-        f"{_conditions(found)}. Spark {found['Spark']}, {found['cores']} cores. CPU seconds are those of the driver, "
-        "of Java and of Python workers; starting them is not counted.",
+        f"{_conditions(found)}. Spark {found['Spark']}, {found['cores']} cores. CPU seconds are the time "
+        "of the driver, of Java and of Python workers; starting them is not counted.",
         "",
     ]
     if apart := found.get("conditions"):

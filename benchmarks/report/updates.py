@@ -272,7 +272,7 @@ def _bookkeeping(books: Measured, measured: dict[str, Any]) -> list[str]:
     lines += [
         f"{_when(measured)} "
         "`cnr` is what B/F^c relies on, `cnr, cr` DRed^c, the trace counting, ranks ranked support and adaptive. "
-        "Bytes are those of rows in use; as every array of a table, columns have up to a quarter more in reserve.",
+        "Bytes are counted for rows in use; as every array of a table, columns have up to a quarter more in reserve.",
         "",
         "| workload | facts | bookkeeping | CPU s | none = 1 | bytes a fact | allocated |",
         "|---|--:|---|--:|--:|--:|--:|",

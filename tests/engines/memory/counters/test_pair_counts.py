@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 import upheld
 from tests.engines.memory.codegen.test_hot_rules import COMPILED, hot, wait
-from tests.engines.memory.test_threads import edges, rows_of, small_pieces
+from tests.engines.memory.test_threads import edges, small_pieces, told
 from tests.helpers.programs.strategies import Case, cases, cyclic_cases
 from tests.helpers.sizes import examples
 from upheld.engines.memory.counters import pair_counts
 from upheld.engines.memory.joins import batch, matching
 from upheld.engines.memory.kernels import pairs as pair_kernels
-from upheld.errors import EvaluationError, LimitReached
+from upheld.errors import LimitReached
 
 THREADS = (1, 2, 5)
 
@@ -47,19 +47,6 @@ def counting_early(chunk: int = 8) -> Iterator[list[tuple[int, int]]]:
         yield sizes
 
 
-def told(case: Case, threads: int, algorithm: str = "ranked") -> list[object]:
-    """Return the rows of a case with their numbers, instances and changes, before and after its updates."""
-    try:
-        m = upheld.materialise(case.program, case.facts, algorithm=algorithm, threads=threads)
-        found: list[object] = [rows_of(m), dict(m.statistics.instances)]
-        for update in case.updates:
-            change = m.update(insert=update.insertions, delete=update.deletions)
-            found += [str(change), dict(change.statistics.instances), rows_of(m)]
-    except EvaluationError as error:  # arithmetic that has no result
-        return [error.problems[0].slug]
-    return found
-
-
 @examples(60)
 @given(st.one_of(cases(2), cyclic_cases(2)), st.sampled_from(THREADS), st.sampled_from(["ranked", "adaptive"]))
 def test_same_as_row_by_row(case, threads, algorithm):
@@ -67,11 +54,11 @@ def test_same_as_row_by_row(case, threads, algorithm):
         patch.setattr(matching, "MOST_FACTS", 0)  # that call makes columns of zeros for heads that are never derived
         for name in ("CHUNK", "_LEAST_ROOM"):  # in what order rows are found depends on batches
             patch.setattr(batch, name, 8)
-        expected = told(case, 1, algorithm)
+        expected = told(case, algorithm, 1)
     with counting_early():
-        assert told(case, 1, algorithm) == expected
+        assert told(case, algorithm, 1) == expected
     with small_pieces(), counting_early():
-        assert told(case, threads, algorithm) == expected
+        assert told(case, algorithm, threads) == expected
 
 
 @pytest.mark.parametrize("threads", THREADS)
@@ -79,11 +66,11 @@ def test_same_as_row_by_row(case, threads, algorithm):
 def test_kernels_of_rules(relation, threads):
     """Kernels made for rules count known pairs as the generic ones do."""
     case = Case(COMPILED[relation], {"edge": edges(60, 120)})
-    expected = told(case, 1)
+    expected = told(case, "ranked", 1)
     with hot(after=50) as ran, counting_early() as sizes:
         for _ in range(3):
             ran.clear()
-            assert told(case, threads) == expected
+            assert told(case, "ranked", threads) == expected
             wait()
     assert ran and sizes
 
@@ -134,7 +121,7 @@ def test_sparse_pairs():
     for far in (10**6, -5):
         facts = {"edge": [(far * k, far * k + far) for k in range(60)]}
         with counting_early() as sizes:
-            told(Case(COMPILED["path"], facts), 1)
+            told(Case(COMPILED["path"], facts), "ranked", 1)
         assert not sizes
 
 

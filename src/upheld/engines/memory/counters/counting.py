@@ -51,7 +51,7 @@ class Counting:
     def note(self, derivations: int) -> None:
         """Note how many derivations are about to be counted."""
 
-    #: Whether no derivations come after those of one run.
+    #: Whether one run has all derivations.
     is_one_round = False
 
     def __init__(self, journal: Journal, numbers: str, sign: int, pairs: CountedPairs | None = None):

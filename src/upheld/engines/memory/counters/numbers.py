@@ -76,7 +76,7 @@ class Tally(Deferred):
         self.drop()
 
     def _count(self, collected: Collected, spelling: Spelling | None) -> None:
-        """Count, and collect the facts except those of an expression."""
+        """Count, and collect the facts that an expression does not have."""
         assert self.bag is not None, "a tally is settled once; settle it by itself to use it twice"
         bag, self.bag = self.bag, None
         reject = self.context.truth_of(spelling)

@@ -130,7 +130,7 @@ class CountedPairs:
         self._found: dict[Table, Rows] = {}
 
     def begin(self, reject: Spelling | None) -> bool:
-        """Begin a run that finds facts, except those of a set. Return whether it may count pairs here."""
+        """Begin a run that finds the facts outside a set. Return whether it may count pairs here."""
         owner = self.context.bits.owner(reject) if isinstance(reject, int) else None
         if not isinstance(owner, Named) or self.context.journal.is_open:
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -48,7 +49,7 @@ class KnownPairs(NamedTuple):
 NO_COUNTS = KnownPairs(np.zeros(1, np.uint8), np.zeros(1, np.uint8), 0, 0)
 
 
-class HeadsOnly:
+class HeadsOnly(ABC):
     """A sink that needs nothing but heads, which a kernel of its own may make."""
 
     #: Whether instances are counted as they are found.
@@ -81,17 +82,17 @@ class HeadsOnly:
         sifts = self._sifts and not self.wide and rows.dtype == np.int32
         return Heads(self.others(rows) if sifts else rows, len(rows))
 
+    @abstractmethod
     def known_pairs(self) -> tuple[Any, ...]:
         """Return the heads that need not be made: words of bits, or cells if they are counted, width and height."""
-        raise NotImplementedError
 
+    @abstractmethod
     def others(self, rows: MadeRows) -> MadeRows:
-        """Return heads without those that need not be made."""
-        raise NotImplementedError
+        """Return the heads that have to be made."""
 
+    @abstractmethod
     def enter(self, piece: Heads) -> None:
         """Take heads."""
-        raise NotImplementedError
 
     def enter_all(self, pieces: Sequence[Heads]) -> None:
         """Take several pieces, in order."""

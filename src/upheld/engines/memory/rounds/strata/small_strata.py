@@ -69,7 +69,7 @@ class SmallStrata(Shared):
     def __init__(self, matcher: Matcher):
         super().__init__(matcher)
         self.matcher = matcher
-        #: Whether the ranks are others than those of the update before.
+        #: Whether the update before had other ranks.
         self._is_anew = False
 
     def begin_anew(self) -> None:
