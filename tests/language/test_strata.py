@@ -119,6 +119,38 @@ def test_levels_are_the_lowest_possible(case):
         assert heads <= {1 + max(below, default=1)}
 
 
+def test_joined_strata():
+    """Strata that do not depend on each other are materialised as one; aggregates stay by themselves."""
+    strata = stratify(
+        read(
+            "b(x) :- a(x). c(x) :- a(x). c(x) :- c(x), a(x). d(x) :- b(x), !c(x). e(x) :- c(x).\n"
+            "n(x) :- x = count : a(_). m(x) :- n(x). l(x) :- b(x)."
+        )
+    )
+    joined = strata.joined
+    heads = [sorted({r.head.predicate for r in s.rules if r.head.predicate.isalpha()}) for s in joined]
+    assert heads == [[], ["b", "c"], [], ["d", "e", "l"], ["n"], ["m"]]
+    assert [bool(s.aggregations) for s in joined] == [False, False, True, False, False, False]
+    assert {str(r) for s in joined for r in s.recursive} == {"c(x) :- c(x), a(x)."}
+
+
+@pytest.mark.parametrize("stratification", STRATIFICATIONS)
+@given(case=cases())
+def test_joined_strata_are_a_stratification(stratification, case):
+    """Facts and rules have their place in it, strata of one level are together, and joining them again does nothing."""
+    core = read(case.program)
+    strata = stratify(core, stratification)
+    joined = strata.joined
+    assert_valid(core, joined)
+    assert joined.classes == strata.classes
+    assert len(joined.joined) == len(joined)
+    if stratification == "granular":
+        assert len(joined) <= len(stratify(core, "levels")) + 1
+    for name, rows in case.facts.items():
+        for row in rows:
+            assert (joined.stratum_of((name, row)) == 1) == (strata.stratum_of((name, row)) == 1)
+
+
 def test_mutual_recursion_is_one_stratum():
     program = "p(x) :- q(x). q(x) :- r(x). r(x) :- p(x). r(x) :- s(x). t(x) :- r(x)."
     granular = strata_of(program)

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 
+import upheld
 from tests.contract import brute_force
 from tests.helpers.programs.strategies import Case, cases
 from upheld.engines import ENGINES, open_engine
@@ -109,6 +110,19 @@ def test_no_instance_twice(procedure, case):
     I = naive(strata, E)
     assert considered == Counter((i.rule, i.head, i.body, i.negated) for i in brute_force.instances(core.rules, I, I))
     assert engine.meter.statistics.instances.total() == considered.total()
+
+
+@pytest.mark.parametrize("engine_name", ENGINES)
+def test_independent_strata_have_their_rounds_together(engine_name):
+    """Two chains of strata take the rounds of one, and each stratum has its own facts in the profile."""
+    chain = "".join(f"{p}{k + 1}(x) :- {p}{k}(x).\n" for p in "ab" for k in range(5))
+    one, two = (
+        upheld.materialise(chain, facts, engine=engine_name, algorithm="rematerialise")
+        for facts in ({"a0": [1, 2]}, {"a0": [1, 2], "b0": [3]})
+    )
+    assert two.statistics.rounds == one.statistics.rounds
+    assert two.statistics.instances.total() == 15
+    assert sorted(cost.facts for cost in two.profile().strata) == [1] * 5 + [2] * 5
 
 
 # -- paper 1, example 1 -----------------------------------------------------------------------------------------------

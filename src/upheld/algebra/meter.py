@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -57,8 +57,10 @@ class Meter:
         #: The work of the run by phase and rule. The time between two reports is the time of the second one.
         self.work: WorkByRule = {}
         self._reported = self._started
-        #: The work of the rule that was reported last, to whose stratum the facts of a round belong.
+        #: The work of the rule that was reported last, to whose stratum the facts of a round belong, and of the last
+        #: rule for each relation: strata may have their rounds together.
         self._last: Work | None = None
+        self._last_for: dict[str, Work] = {}
         #: Whether the rules may go on for ever, asked when a limit is reached.
         self.may_grow: Callable[[], bool] = lambda: False
         self._told = 0.0
@@ -74,7 +76,7 @@ class Meter:
         """Start counting afresh; the statistics of the run are complete when the block ends."""
         self.statistics = Statistics()
         self._started = self._reported = time.monotonic()
-        self.work, self._last = {}, None
+        self.work, self._last, self._last_for = {}, None, {}
         self._busy.clear()
         self._latest.clear()
         self._at = None
@@ -103,8 +105,8 @@ class Meter:
         phase = current_phase.get()
         self.statistics.instances[phase] += count
         self._busy[rule] += count
-        self._last = self._report(phase, rule)
-        self._last.instances += count
+        work = self._last = self._last_for[rule.head.predicate] = self._report(phase, rule)
+        work.instances += count
         self.tried(rule, count)
 
     def instances_together(self, rules: Sequence[Rule], counts: Sequence[int], phase: str | None = None) -> None:
@@ -119,9 +121,9 @@ class Meter:
         self.statistics.instances[phase] += total
         for rule, count in zip(rules, counts, strict=True):
             self._busy[rule] += count
-            self._last = self._work_of(phase, rule)
-            self._last.instances += count
-            self._last.seconds += spent * count / total
+            work = self._last = self._last_for[rule.head.predicate] = self._work_of(phase, rule)
+            work.instances += count
+            work.seconds += spent * count / total
         self.tried(rules[-1], total)
 
     def _work_of(self, phase: str, rule: Rule | None) -> Work:
@@ -148,14 +150,27 @@ class Meter:
         if self.limits.facts is not None and facts > self.limits.facts:
             self._stop("facts", f"{self.limits.facts} facts")
 
-    def round(self, facts: int, rounds: int = 1, phase: str | None = None) -> None:
-        """Note that one or several rounds ended, which found this many new facts together."""
+    def round(
+        self,
+        facts: int,
+        rounds: int = 1,
+        phase: str | None = None,
+        by_relation: Callable[[], Mapping[str, int]] | None = None,
+    ) -> None:
+        """Note that one or several rounds ended, which found this many new facts together.
+
+        `by_relation` counts the facts of each relation; it is asked if several rules were at work.
+        """
         statistics, limits = self.statistics, self.limits
         statistics.rounds += rounds
         statistics.facts += facts
         self._report(phase or current_phase.get(), None).facts += facts
         if self._last is not None:
-            self._last.facts += facts
+            if by_relation is None or len(self._busy) < 2:
+                self._last.facts += facts
+            else:
+                for relation, count in by_relation().items():
+                    self._last_for.get(relation, self._last).facts += count
         if self._busy:
             self._latest, self._busy = self._busy, Counter()
         if limits.rounds is not None and statistics.rounds > limits.rounds:

@@ -269,6 +269,38 @@ class Stratification:
         """The stratum of each pattern."""
         return self._levels
 
+    @cached_property
+    def joined(self) -> Stratification:
+        """The strata, with those that do not depend on each other as one: a program is materialised by these.
+
+        Strata are joined that have rules, or explicit facts alone. One with classes or aggregates stays by itself.
+        """
+        place: dict[int, tuple[int, int]] = {}
+        for s in self.strata:
+            below = (place[index][0] for index in self.holding(s.reads) if index != s.index)
+            depth = 1 + max(below, default=1 if s.rules else 0)
+            is_special = s.index == 1 or s.classings or s.aggregations
+            place[s.index] = (depth, s.index if is_special else 0 if s.rules else -1)
+        # The first stratum stays the first: it has the facts that no atom speaks of.
+        places = sorted(set(place.values()), key=lambda one: (one[1] != 1, one))
+        if len(places) == len(self.strata):
+            return self
+        numbered = {one: number for number, one in enumerate(places, 1)}
+        number = {index: numbered[one] for index, one in place.items()}
+        levels = {pattern: number[index] for pattern, index in self._levels.items()}
+        by_predicate = {p: [(one, levels[one]) for one, _ in patterns] for p, patterns in self._by_predicate.items()}
+        result = Stratification([], self.classes, levels, by_predicate)
+        members: dict[int, list[Stratum]] = defaultdict(list)
+        for s in self.strata:
+            members[number[s.index]].append(s)
+        for index in range(1, len(places) + 1):
+            mine = members[index]
+            recursive = tuple(rule for s in mine for rule in s.recursive)
+            nonrecursive = tuple(rule for s in mine for rule in s.nonrecursive)
+            joined = Stratum(index, recursive, nonrecursive, result, mine[0].classings, mine[0].aggregations)
+            result.strata.append(joined)
+        return result
+
     def exchanged(self, rules: Mapping[Rule, Rule | None]) -> Stratification:
         """Return the same strata with other rules in the place of some, or none, and without guards of aggregates.
 

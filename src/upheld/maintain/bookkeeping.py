@@ -25,6 +25,8 @@ class Bookkeeping:
     columns: ClassVar[tuple[str, ...]] = ()
     #: Whether the counters can be saved with the facts.
     is_saved: ClassVar[bool] = True
+    #: Whether derivations are summed up by stratum, so that each stratum is materialised by itself.
+    sums_by_stratum: ClassVar[bool] = False
 
     @classmethod
     def begin(cls, engine: Engine) -> Self:
@@ -178,6 +180,7 @@ class Ranked(Bookkeeping):
 
     kinds = ("ranks",)
     columns = ("rank", "total", "support")
+    sums_by_stratum = True
     forgets = True
 
     def __init__(self, ranks: Ranks, costs: CostModel | None = None):

@@ -4,7 +4,9 @@ E, I      explicit facts; the materialisation, as far as it has come
 N, delta  facts derived in a round; the new ones among them
 trace     for each stratum, the multisets N of its rounds (algorithm 2)
 
-Departures from the paper: none. `bookkeeping` counts derivations on the way, for algorithms that rely on counts.
+Departures from the paper: strata that do not depend on each other have their rounds together. The instances considered
+and the round of each fact in its stratum are the same. `bookkeeping` counts derivations on the way, for algorithms that
+rely on counts.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ Multisets = list[list[Bag]]
 
 def seminaive(engine: Engine, E: FactSet, strata: Stratification, bookkeeping: Bookkeeping | None = None) -> FactSet:
     """Return the materialisation of the strata with respect to E (algorithm 1)."""
-    I = engine.named("I")  # 1
-    for s in strata:  # 2
-        saturate(engine, s, E, I, bookkeeping or Bookkeeping())
+    I, books = engine.named("I"), bookkeeping or Bookkeeping()  # 1
+    for s in strata if books.sums_by_stratum else strata.joined:  # 2
+        saturate(engine, s, E, I, books)
     return I
 
 

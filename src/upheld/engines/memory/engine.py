@@ -169,7 +169,7 @@ class MemoryEngine:
 
     def settle(self, facts: FactSet) -> Settled:
         settled = own_set(facts).settled()
-        self.meter.round(settled.count())
+        self.meter.round(settled.count(), by_relation=settled.counts)
         return settled
 
     def abandon(self, keep: Sequence[FactSet]) -> None:

@@ -171,7 +171,7 @@ class ReferenceEngine:
 
     def settle(self, facts: FactSet) -> Facts:
         settled = own_set(facts)
-        self.meter.round(settled.count())
+        self.meter.round(settled.count(), by_relation=lambda: {p: settled.count(p) for p in settled.predicates()})
         return settled
 
     def derive(

@@ -155,7 +155,7 @@ class PartitionedEngine:
         mine = own_set(facts)
         if mine.counts is None or not mine.whole or isinstance(mine, NamedSet):
             mine = mine.settled("settle")
-        self.meter.round(mine.count())
+        self.meter.round(mine.count(), by_relation=mine.counted)
         return mine
 
     # -- derivations ---------------------------------------------------------------------------------------------------

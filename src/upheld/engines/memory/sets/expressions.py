@@ -265,6 +265,10 @@ class Settled(MemorySet):
     def count(self, predicate: str | None = None) -> int:
         return self._count if predicate is None else super().count(predicate)
 
+    def counts(self) -> dict[str, int]:
+        """Return the number of facts of each predicate."""
+        return {table.name: len(rows) for table, rows in self._rows.items()}
+
     def listed(self) -> Iterator[tuple[Table, Rows]]:
         return iter(self._rows.items())
 
