@@ -78,7 +78,8 @@ findings: $(STAMP)  ## write docs/findings.md and all tables and figures from wh
 $(OTHERS)/.others-are-set-up: pyproject.toml | $(STAMP)
 	@echo "Installing the engines to compare with into $(OTHERS) ..."
 	@test -x $(OTHERS)/bin/python || $(BIN)/python -m venv $(OTHERS)
-	@$(BIN)/python -m pip --python $(OTHERS)/bin/python install --quiet --disable-pip-version-check --group bench
+	@$(OTHERS)/bin/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"  # which knows --group
+	@$(OTHERS)/bin/python -m pip install --quiet --disable-pip-version-check --group bench
 	@touch $@
 
 # A .venv that cannot run pip, left by an interrupted set-up or a Python that has gone, is made anew; any other is kept.
