@@ -19,6 +19,8 @@ from upheld.engines.memory.storage.table import Rows, Table
 FEWEST_ROWS = 1 << 14
 #: Bits per row at most: eight bytes, which is less than the tuple index takes.
 BITS_PER_ROW = 64
+#: Rows looked at first: most pairs that are too sparse show it in a sample.
+_SAMPLE = 1024
 #: A round that starts from fewer rows than this part of the bits is not worth copying them for.
 BITS_PER_DELTA_ROW = 512
 
@@ -63,9 +65,10 @@ def dense_bits(table: Table, rows: Rows) -> DenseBits | None:
     """Return the pairs of a set as bits if that is worth while."""
     if table.arity != 2 or table.rows.dtype != np.int32 or len(rows) < FEWEST_ROWS:
         return None
-    lowest, width, height = pair_kernels.pair_limits(table.rows, rows)
-    if lowest < 0 or width * height > BITS_PER_ROW * len(rows):
-        return None
+    for some in (np.ascontiguousarray(rows[:: len(rows) // _SAMPLE + 1]), rows):
+        lowest, width, height = pair_kernels.pair_limits(table.rows, some)
+        if lowest < 0 or width * height > BITS_PER_ROW * len(rows):
+            return None
     matrix = DenseBits(width, height, np.zeros(width * height // 64 + 1, np.uint64))
     matrix.add(table, rows)
     return matrix
