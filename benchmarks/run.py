@@ -133,11 +133,13 @@ SIZES: dict[str, dict[str, Any]] = {
 STARVED = ("MemoryError", "OutOfMemory", "Out of Memory", "memory allocation", "bad_alloc")
 
 ENGINES = ("upheld", "souffle", "duckdb", "egglog")
+#: The engines that use as many threads as they are told.
+THREADED = ("upheld", "souffle", "duckdb")
 
-#: What can be measured apart: materialisation beside other engines, large joins and program analyses beside them,
-#: maintenance, materialisation with the bookkeeping of maintenance, streams with look-ahead, programs of many strata,
-#: and cycles.
-PARTS = ("engines", "analyses", "updates", "bookkeeping", "marking", "strata", "hypertrees")
+#: What can be measured apart: materialisation beside other engines, large joins and program analyses beside them, all
+#: of these with one thread and with all cores, maintenance, materialisation with the bookkeeping of maintenance,
+#: streams with look-ahead, programs of many strata, and cycles.
+PARTS = ("engines", "analyses", "threads", "updates", "bookkeeping", "marking", "strata", "hypertrees")
 #: What is measured only when it is asked for, each by a script of its own.
 MORE = ("rdf", "equality", "aggregates", "changes.snapshots", "changes.tables", "streams.one_fact", "spark")
 
@@ -182,6 +184,8 @@ def main() -> None:
             results["start"] = bench.start()
     if "analyses" in options.parts:
         results["analyses"] = bench.workloads(size["analyses"], before.get("analyses", {}))
+    if "threads" in options.parts:
+        results["threads"] = bench.threads([*size["workloads"], *size["analyses"]], before.get("threads", {}))
     for part, more in (("updates", ()), ("bookkeeping", ("--bookkeeping",))):
         if part in options.parts and "upheld" in options.engines:
             for name in size[part]:
@@ -235,7 +239,7 @@ class Bench:
         folder = self._folder(name)
         if "upheld" in self.engines:
             # The first run after a change compiles kernels for a minute or so, which must not count against the limit.
-            run_module("engines.upheld", str(folder), str(self.memory), "warm")
+            run_module("engines.upheld", str(folder), str(self.memory), "1", "warm")
         found: dict[str, Any] = {}
         for engine in self.engines:
             found[engine] = self._lack(engine) or self._best(
@@ -243,6 +247,29 @@ class Bench:
             )
             tell(name, engine, found[engine])
         return found
+
+    def threads(self, names: Sequence[str], before: dict[str, Any]) -> dict[str, Any]:
+        """Return what workloads take with one thread and with all cores; engines that are not run keep their rows."""
+        count, load = os.cpu_count() or 1, os.getloadavg()[0]
+        found: dict[str, Any] = {}
+        for name in names:
+            folder, old = self._folder(name), before.get("workloads", {}).get(name, {})
+            found[name] = {engine: row for engine, row in old.items() if engine not in self.engines}
+            for engine in (e for e in THREADED if e in self.engines and not self._lack(e)):
+                row = {}
+                for key, threads in (("one", 1), ("all", count)):
+                    asked = [f"engines.{engine}", str(folder), str(self.memory), str(threads)]
+                    row[key] = self._best(asked, engine, "wall")
+                    tell(name, f"{engine} {threads}", row[key])
+                if len({str((r.get("facts"), r.get("instances"))) for r in row.values() if "failed" not in r}) > 1:
+                    raise SystemExit(f"{name}: {engine} has other facts or instances with {count} threads")
+                found[name][engine] = row
+        return {
+            "date": date.today().isoformat(),
+            "count": count,
+            "load": [load, os.getloadavg()[0]],
+            "workloads": found,
+        }
 
     def insertion(self, name: str) -> dict[str, Any]:
         return self._best(["measure.changes.insertion", str(self._folder(name)), str(self.memory)], "upheld")
@@ -277,24 +304,33 @@ class Bench:
         return found
 
     def start(self) -> dict[str, Any]:
-        """Return the seconds of `upheld run` on a program of ten facts; the first run fills the caches."""
-        best = {"wall": float("inf"), "cpu": float("inf")}
+        """Return the seconds of `upheld run` on ten facts with warm and with empty caches, and of first calls."""
         with tempfile.TemporaryDirectory() as scratch:
             program = Path(scratch) / "ten.dl"
             facts = "".join(f"edge({i}, {i + 1}).\n" for i in range(10))
             program.write_text(TEN_FACTS + facts, encoding="utf-8")
-            upheld = Path(sys.executable).with_name("upheld")
-            command = [str(upheld), "run", "-D", "-", "--engine", "memory", str(program)]
+            run = [str(Path(sys.executable).with_name("upheld")), "run", "-D", "-", "--engine", "memory", str(program)]
+            calls = command(sys.executable, "measure.first_contact")
             # Byte code is one of the caches, also where this shell keeps Python from writing it beside the sources.
-            cached = environment() | {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": scratch}
-            for _ in range(6):
-                began = time.perf_counter()
-                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=cached)
-                _, status, used = os.wait4(process.pid, 0)
-                assert status == 0, "`upheld run` failed on ten facts"
-                best["wall"] = min(best["wall"], time.perf_counter() - began)
-                best["cpu"] = min(best["cpu"], used.ru_utime + used.ru_stime)
-        return best
+            warm = environment() | {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": scratch}
+            took: dict[str, list[dict[str, float]]] = {"run": [], "run, empty": [], "calls, empty": []}
+            for i in range(6):  # the first run fills the caches
+                empty = warm | {"NUMBA_CACHE_DIR": str(Path(scratch) / f"empty {i}")}
+                took["run"].append(self._process(run, warm))
+                took["run, empty"].append(self._process(run, empty))
+                took["calls, empty"].append(self._process(calls, empty | {"NUMBA_CACHE_DIR": f"{scratch}/calls {i}"}))
+        return {
+            what: {clock: min(one[clock] for one in runs[1:]) for clock in ("wall", "cpu")}
+            for what, runs in took.items()
+        }
+
+    def _process(self, line: list[str], surroundings: dict[str, str]) -> dict[str, float]:
+        """Return the seconds of a process, its start and end included."""
+        began = time.perf_counter()
+        process = subprocess.Popen(line, stdout=subprocess.DEVNULL, env=surroundings, cwd=ROOT)
+        _, status, used = os.wait4(process.pid, 0)
+        assert status == 0, f"{' '.join(line)} failed"
+        return {"wall": time.perf_counter() - began, "cpu": used.ru_utime + used.ru_stime}
 
     def _folder(self, name: str) -> Path:
         return Path(run_module("workloads.graphs", str(CACHE), name).strip())
@@ -310,8 +346,8 @@ class Bench:
             there = which(asked[0]) is not None and subprocess.run(asked, capture_output=True).returncode == 0
         return None if there else {"failed": "not on this machine"}
 
-    def _best(self, arguments: list[str], engine: str) -> dict[str, Any]:
-        """Return the run that took the least processor time, of as many as are asked for or have taken long enough."""
+    def _best(self, arguments: list[str], engine: str, clock: str = "cpu") -> dict[str, Any]:
+        """Return the run that took the least time, of as many as are asked for or have taken long enough."""
         runs: list[dict[str, Any]] = []
         began = time.perf_counter()
         while len(runs) < self.size["repeat"] and (not runs or time.perf_counter() - began < self.size["enough"]):
@@ -319,7 +355,7 @@ class Bench:
             if "failed" in run:
                 return run
             runs.append(run)
-        best = min(runs, key=lambda run: run["total"]["cpu"])
+        best = min(runs, key=lambda run: float(run["total"][clock]))
         return {**best, "runs": len(runs), "slowest": max(run["total"]["cpu"] for run in runs)}
 
     def _once(self, arguments: list[str], engine: str) -> dict[str, Any]:
@@ -344,7 +380,7 @@ def run_module(module: str, *arguments: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a measurement: one thread for every library that asks, and modules kept compiled."""
+    """Return the environment of a measurement: one thread unless it asks for more, and modules kept compiled."""
     one = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS", "ARROW_NUM_THREADS")
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, **dict.fromkeys(one, "1")}

@@ -1,11 +1,11 @@
-"""Derive a workload with DuckDB: the rules as SQL, one thread, results held in tables.
+"""Derive a workload with DuckDB: the rules as SQL, results held in tables.
 
 Relations are made in the order of their dependencies. Recursion through a relation's own linear rules is a recursive
 common table expression with UNION, which keeps rows distinct and joins the newest ones only. Other recursion is one
 with USING KEY, where all rows found so far can be read, or, for relations that need each other, a loop of statements
 that join the newest rows. Of the ways to write each that we tried, the quickest is used; README.md has the list.
 
-    python -m benchmarks.engines.duckdb FOLDER BYTES
+    python -m benchmarks.engines.duckdb FOLDER BYTES [THREADS]
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from benchmarks.measure.spending import Measurement, Spent, folder_and_limit, peak_memory, spending
+from benchmarks.measure.spending import Measurement, Spent, asked, peak_memory, spending
 from benchmarks.workloads.rulesets import Atom, Rule, Ruleset, read_program, read_sum, variables_of
 
 TYPES = {"number": "INTEGER", "symbol": "VARCHAR"}
@@ -61,11 +61,11 @@ def is_injective(rule: Rule) -> bool:
 class Evaluation:
     """Facts of one program in a database of their own."""
 
-    def __init__(self, folder: Path, limit: int):
+    def __init__(self, folder: Path, limit: int, threads: int = 1):
         self.folder = folder
         self.program: Ruleset = read_program((folder / "program.dl").read_text(encoding="utf-8"))
         self.components = list(self.program.components())
-        self.db = duckdb.connect(config={"threads": 1, "memory_limit": f"{limit // 1_000_000}MB"})
+        self.db = duckdb.connect(config={"threads": threads, "memory_limit": f"{limit // 1_000_000}MB"})
 
     def columns(self, name: str) -> list[tuple[str, str]]:
         """Return the names and types of the columns of a relation."""
@@ -174,11 +174,11 @@ class Evaluation:
 
 
 def main() -> None:
-    folder, limit = folder_and_limit()
-    tiny = Evaluation(folder / "tiny", limit)
+    folder, limit, threads = asked()
+    tiny = Evaluation(folder / "tiny", limit, threads)
     tiny.load()
     tiny.derive()
-    evaluation = Evaluation(folder, limit)
+    evaluation = Evaluation(folder, limit, threads)
     with spending() as loading:
         evaluation.load()
     with spending() as deriving:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from egglog.bindings import EGraph
 
-from benchmarks.measure.spending import Measurement, Spent, folder_and_limit, limit_memory, peak_memory, spending
+from benchmarks.measure.spending import Measurement, Spent, asked, limit_memory, peak_memory, spending
 from benchmarks.workloads.rulesets import Atom, Rule, Ruleset, read_program, read_sum
 
 TYPES = {"number": "i64", "symbol": "String"}
@@ -59,7 +59,7 @@ class Evaluation:
 
 
 def main() -> None:
-    folder, limit = folder_and_limit()
+    folder, limit, _ = asked()
     limit_memory(limit)
     program = read_program((folder / "program.dl").read_text(encoding="utf-8"))
     if any(rule.negated for rule in program.rules):

@@ -1,6 +1,6 @@
 """Materialise a workload with Upheld's memory engine, through the public API.
 
-python -m benchmarks.engines.upheld FOLDER BYTES
+python -m benchmarks.engines.upheld FOLDER BYTES [THREADS [warm]]
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import upheld
-from benchmarks.measure.spending import Measurement, Spent, folder_and_limit, limit_memory, peak_memory, spending
+from benchmarks.measure.spending import Measurement, Spent, asked, limit_memory, peak_memory, spending
 from benchmarks.workloads.rulesets import read_program
 from upheld.algebra.meter import Meter
 from upheld.engines.memory.kernels.jit import compile_kernels
@@ -31,12 +31,12 @@ def watched(meter: Meter) -> Iterator[Statistics]:
 unwatched = Meter.run
 
 
-def materialise(folder: Path) -> upheld.Materialisation:
+def materialise(folder: Path, threads: int) -> upheld.Materialisation:
     program = folder / "program.dl"
     inputs = read_program(program.read_text(encoding="utf-8")).inputs
     files = {name: folder / f"{name}.facts" for name in inputs}
     # No bookkeeping for updates: the other engines keep none. What it costs is measured beside.
-    return upheld.materialise(program, files, engine="memory", algorithm="rematerialise")
+    return upheld.materialise(program, files, engine="memory", algorithm="rematerialise", threads=threads)
 
 
 def counts(m: upheld.Materialisation) -> dict[str, int]:
@@ -48,13 +48,13 @@ def counts(m: upheld.Materialisation) -> dict[str, int]:
 def main() -> None:
     compile_kernels()
     Meter.run = watched  # type: ignore[method-assign, assignment]
-    folder, limit = folder_and_limit()
+    folder, limit, threads = asked()
     limit_memory(limit)
-    materialise(folder / "tiny")
-    if sys.argv[3:] == ["warm"]:
+    materialise(folder / "tiny", threads)
+    if sys.argv[4:] == ["warm"]:
         return
     with spending() as total:
-        m = materialise(folder)
+        m = materialise(folder, threads)
     Measurement(
         total=total,
         loading=Spent(total.wall - deriving.wall, total.cpu - deriving.cpu),

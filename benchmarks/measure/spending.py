@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 
 @dataclass
@@ -63,9 +64,18 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def folder_and_limit() -> tuple[Path, int]:
-    """Return the folder of the workload and the bytes of memory allowed, from the command line."""
-    return Path(sys.argv[1]), int(sys.argv[2])
+class Asked(NamedTuple):
+    """The folder of a workload, the bytes of memory and the threads allowed: the command line of an engine."""
+
+    folder: Path
+    limit: int
+    threads: int = 1
+
+
+def asked() -> Asked:
+    """Return what the command line asks for."""
+    folder, *numbers = sys.argv[1:4]
+    return Asked(Path(folder), *map(int, numbers))
 
 
 def limit_memory(limit: int) -> None:

@@ -86,7 +86,7 @@ WORKLOADS: dict[str, dict[str, Cyclic]] = {
     "large": {
         "collaborators, k = 100": Cyclic(COLLABORATORS, partial(collaborators, 200, 100)),
         "collaborators, k = 400": Cyclic(COLLABORATORS, partial(collaborators, 200, 400)),
-        "expressions": Cyclic(RULES, partial(expressions, 10, 8000, 4)),
+        "expressions": Cyclic(RULES, partial(expressions, 300, 300, 5)),  # as in the paper
         "graph": Cyclic(graph_patterns.RULES, partial(groups, 10, 110, 22)),
         "campus": Cyclic(CAMPUS, partial(campus, 40)),
         "campus with cycles": Cyclic(CAMPUS + CAMPUS_CYCLES, partial(campus, 40)),

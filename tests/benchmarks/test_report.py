@@ -12,6 +12,7 @@ import benchmarks
 from benchmarks.places import HERE, REPORT, RESULTS
 from benchmarks.report.report import write_report
 from benchmarks.report.spark import tables_of_spark, write_spark
+from benchmarks.report.threads import goals_of_threads, tables_of_threads
 
 #: Modules that need a package which only `make bench` installs.
 OTHERS = {"benchmarks.engines.duckdb", "benchmarks.engines.duckdb_statements", "benchmarks.engines.egglog"}
@@ -55,3 +56,30 @@ def test_rows_of_spark_that_were_not_measured_stay(tmp_path):
     assert found["engine"]["programs"] == [rows[0], again] and found["date"] == "2026-01-01"
     text = "\n".join(tables_of_spark(tmp_path, "small"))
     assert "*programs, b* 2026-02-02, 2g for Java, the least of 9 runs" in text
+
+
+def run(wall: float, cpu: float, peak: int, facts: int = 5) -> dict[str, object]:
+    return {"total": {"wall": wall, "cpu": cpu}, "peak": peak, "facts": {"path": facts}}
+
+
+def test_threads_are_judged_by_the_clock():
+    """Speed, CPU seconds and memory by one thread's, and the best other engine with as many threads."""
+    ours = {"one": run(2.0, 2.0, 100), "all": run(1.0, 2.2, 130)}
+    theirs = {"one": run(1.5, 1.5, 50), "all": run(0.8, 1.6, 60)}
+    wrong = {"one": run(0.1, 0.1, 1, facts=4), "all": run(0.1, 0.1, 1, facts=4)}
+    failed = {"one": {"failed": "not done after 60 seconds"}, "all": {"failed": "not done after 60 seconds"}}
+    workloads = {
+        "closure-1m": {"upheld": ours, "souffle": wrong, "duckdb": theirs},
+        "join-3m": {"upheld": ours, "duckdb": failed},
+        "star-1m": {"upheld": theirs, "duckdb": ours},
+    }
+    found = {"date": "2026-01-01", "load": [0.0, 0.0], "count": 2, "workloads": workloads}
+    assert [(goal.found, goal.reached) for goal in goals_of_threads(found)] == [
+        ("`closure-1m` 2.00, `join-3m` 2.00", True),
+        ("1.10 (`join-3m`)", True),
+        ("1.30 (`join-3m`)", False),
+        ("1 of 2 workloads; behind on `closure-1m` (DuckDB takes 0.80 of our time)", False),
+    ]
+    table = tables_of_threads(found)
+    assert "| `closure-1m` | Upheld | 2.000 | 1.000 | 2.00 | 1.10 | 1.30 |" in table
+    assert "|  | DuckDB | not done after 60 seconds | | | | |" in table

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from shutil import which
+
 import numpy as np
 import pytest
 
 import upheld
+from benchmarks.run import run_module
 from benchmarks.workloads import rulesets
 from benchmarks.workloads.control_flow import definitions, instructions
 from benchmarks.workloads.copies import apart, with_suffix
@@ -67,3 +71,19 @@ def test_duckdb_finds_the_same_facts(name, tmp_path):
     files = {relation: folder / f"{relation}.facts" for relation in evaluation.program.inputs}
     m = upheld.materialise(folder / "program.dl", files)
     assert evaluation.counts() == {relation: len(m[relation]) for relation in m.relations if len(m[relation])}
+
+
+@pytest.mark.skipif(which("souffle") is None, reason="Soufflé is not on the path")
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", SMALL)
+def test_souffle_finds_the_same_facts(name, threads, tmp_path):
+    """The runner compiles and runs the program, and reads the sizes of all relations."""
+    workload = SMALL[name]
+    folder, facts = tmp_path / name, workload.facts(np.random.default_rng(1))
+    write_folder(folder, workload.rules, facts)
+    write_folder(folder / "tiny", workload.rules, facts)
+    said = run_module("engines.souffle", str(folder), str(1 << 30), str(threads))
+    inputs = read_program((folder / "program.dl").read_text("utf-8")).inputs
+    m = upheld.materialise(folder / "program.dl", {relation: folder / f"{relation}.facts" for relation in inputs})
+    expected = {relation: len(m[relation]) for relation in m.relations if len(m[relation])}
+    assert json.loads(said.splitlines()[-1])["facts"] == expected

@@ -14,7 +14,7 @@ from statistics import median
 import numpy as np
 
 import upheld
-from benchmarks.measure.spending import Measurement, Spent, folder_and_limit, limit_memory, peak_memory, spending
+from benchmarks.measure.spending import Measurement, Spent, asked, limit_memory, peak_memory, spending
 from upheld.engines.memory.kernels.jit import compile_kernels
 
 PARTS = 25
@@ -43,7 +43,7 @@ def parts() -> tuple[Rows, list[Rows]]:
 
 def main() -> None:
     compile_kernels()
-    folder, limit = folder_and_limit()
+    folder, limit, _ = asked()
     limit_memory(limit)
     there, later = parts()
     lines = Path(folder / "edge.facts").read_text(encoding="utf-8").splitlines()

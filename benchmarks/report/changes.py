@@ -1,4 +1,4 @@
-"""The table of updates of one fact, from what `measure/streams/one_fact.py` measured."""
+"""The tables of snapshots, of updates beside kept tables, and of updates of one fact."""
 
 from __future__ import annotations
 
@@ -9,9 +9,67 @@ from typing import Any
 
 from benchmarks.report.goal import ANSWER, Goal
 
+#: CPU seconds of a snapshot.
+GOAL = 0.3
 #: CPU milliseconds of one fact, for half of all updates and for 99 of 100; of 100 facts that change a thousand; of a
 #: redundant fact in a chain; and updates of a stream by second.
 HALF, MOST, HUNDRED, REDUNDANT, BY_SECOND = 0.15, 0.5, 1.0, 0.3, 5_000
+
+
+def tables_of_snapshots(results: Path, size: str) -> list[str]:
+    """Return the lines of the table of a size, none if it has not been measured."""
+    path = results / f"{size}-snapshots.json"
+    if not path.exists():
+        return []
+    found = json.loads(path.read_text("utf-8"))
+    load = "; ".join(f"{x:.1f}" for x in found["load"])
+    rows = found["snapshots"]
+    lines = [
+        f"{found['date']}, load average before and after: {load}. A relation of two columns is replaced by a snapshot "
+        "in which 100 rows differ: `m.update(replace=...)`, of five updates the quickest.",
+        "",
+        "| rows | values | wall s | CPU s |",
+        "|--:|---|--:|--:|",
+        *(f"| {row['rows']:,} | {row['form']} | {row['wall']:.3f} | {row['cpu']:.3f} |" for row in rows),
+        "",
+    ]
+    if size != "large":
+        return lines
+    slowest = max(rows, key=lambda row: row["cpu"])
+    goal = Goal(
+        f"a snapshot of a million rows with 100 changed ones in less than {GOAL} CPU-s",
+        f"{slowest['cpu']:.2f} CPU-s at most ({slowest['form']})",
+        slowest["cpu"] < GOAL,
+    )
+    head = ["| to be reached | found | reached |", "|---|---|---|"]
+    return [*lines, *head, f"| {goal.text} | {goal.found} | {ANSWER[goal.reached]} |", ""]
+
+
+def tables_of_kept(results: Path, size: str) -> list[str]:
+    """Return the lines of the table of a size, none if it has not been measured."""
+    path = results / f"{size}-tables.json"
+    if not path.exists():
+        return []
+    found = json.loads(path.read_text("utf-8"))
+    load = "; ".join(f"{x:.1f}" for x in found["load"])
+    return [
+        f"{found['date']}, load average before and after: {load}. Updates of one fact that change one row, "
+        "without a table and with `m.keep`, which writes and syncs the file of the row and the manifest; the median of "
+        "100 updates.",
+        "",
+        "| rows | table | wall ms | CPU ms | files | bytes of a file | bytes of the manifest |",
+        "|--:|---|--:|--:|--:|--:|--:|",
+        *(
+            f"| {row['rows']:,} | {'kept' if row['kept'] else 'none'} | {row['wall'] * 1e3:.2f} | "
+            f"{row['cpu'] * 1e3:.2f} | {row['files'] or ''} | {_number(row['file'])} | {_number(row['manifest'])} |"
+            for row in found["tables"]
+        ),
+        "",
+    ]
+
+
+def _number(value: int) -> str:
+    return f"{value:,}" if value else ""
 
 
 def tables_of_one_fact(results: Path, size: str) -> list[str]:
