@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Protocol
@@ -14,6 +15,7 @@ from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import MissingDependency, Problem, UsageError, nearest, quote
 from upheld.language.core import Core
 from upheld.runtime.limits import Limits
+from upheld.runtime.threads import ONE_THREAD, Threads, cores
 
 #: The engines that work in this process alone.
 ENGINES = ("memory", "reference")
@@ -35,21 +37,15 @@ class EngineChoice(Protocol):
 
 
 def open_engine(
-    name: str | EngineChoice, core: Core, limits: Limits | None = None, threads: int | None = None
+    name: str | EngineChoice, core: Core, limits: Limits | None = None, threads: Threads = ONE_THREAD
 ) -> Engine:
-    """Return a new engine of that name, or as it was chosen, for the facts of a program.
-
-    The memory engine uses this many threads, by default as `UPHELD_THREADS` says, or as many as there are cores.
-    """
+    """Return a new engine of that name, or as it was chosen, for the facts of a program."""
     name = chosen_engine(name)
-    if threads is not None and name != "memory":
-        raise _without_threads(name if isinstance(name, str) else name.name)
     if not isinstance(name, str):
         return name.open(core, limits)
     if name == "reference":
         return ReferenceEngine(Meter(limits))
     if name == "memory":
-        threads = threads or _threads_of_environment() or _memory("threads").cores()
         engine: Engine = _memory("engine").MemoryEngine(core, Meter(limits), threads=threads)
         return engine
     raise UsageError(
@@ -60,6 +56,19 @@ def open_engine(
             hint=nearest(name, NAMES),
         )
     )
+
+
+def chosen_threads(name: str | EngineChoice, threads: int | None) -> Threads:
+    """Return the threads that an engine uses, and whoever reads and writes files for it.
+
+    For the memory engine these are as many as the caller says, by default as `UPHELD_THREADS` says, or as many as there
+    are cores. Other engines get one.
+    """
+    if name == "memory":
+        return Threads(threads or _threads_of_environment() or cores())
+    if threads is not None:
+        raise _without_threads(name if isinstance(name, str) else name.name)
+    return ONE_THREAD
 
 
 def _threads_of_environment() -> int | None:
@@ -87,17 +96,15 @@ def chosen_engine(name: str | EngineChoice) -> str | EngineChoice:
     return name
 
 
-def facts_reader(name: str | EngineChoice) -> Reader:
+def facts_reader(name: str | EngineChoice, threads: Threads = ONE_THREAD) -> Reader:
     """Return what reads facts files for an engine. All give the same rows and raise the same errors."""
     by_columns = (name if isinstance(name, str) else name.name) != "reference"
-    reader: Reader = _memory("files.reader").columns_in if by_columns else rows_in
-    return reader
+    return partial(_memory("files.reader").columns_in, threads=threads) if by_columns else rows_in
 
 
-def facts_writer(name: str) -> Writer:
+def facts_writer(name: str, threads: Threads = ONE_THREAD) -> Writer:
     """Return what makes the text of facts files for an engine. All make the same text."""
-    writer: Writer = _memory("files.writer").columns_text if name == "memory" else facts_text
-    return writer
+    return partial(_memory("files.writer").columns_text, threads=threads) if name == "memory" else facts_text
 
 
 def _memory(module: str) -> ModuleType:

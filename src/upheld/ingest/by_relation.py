@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from upheld.data.change import unknown_relation
 from upheld.data.columns import Row
 from upheld.data.factfiles import Reader
+from upheld.data.factfiles.side_by_side import read_side_by_side
 from upheld.errors import FactsError, Problem
 from upheld.ingest import facts_of
 from upheld.ingest.fitting import are_plain
-from upheld.language.core import Core
+from upheld.language.core import Core, Predicate
 from upheld.language.terms.ntriples import is_graph
 from upheld.rdf.graphs import read_graph
 from upheld.rdf.reading import read as read_rdf
+from upheld.runtime.threads import ONE_THREAD, Threads
 
 
 class Graph(Protocol):
@@ -46,10 +49,13 @@ def by_name(facts: FactsGiven | None) -> Mapping[str, object]:
     return read_rdf(*paths)
 
 
-def fitted_facts(core: Core, facts: Mapping[str, object], read: Reader) -> dict[str, Iterable[Row]]:
-    """Return the rows given for each relation, checked against its columns."""
+def fitted_facts(
+    core: Core, facts: Mapping[str, object], read: Reader, threads: Threads = ONE_THREAD
+) -> dict[str, Iterable[Row]]:
+    """Return the rows given for each relation, checked against its columns. Several files are read at once."""
     problems: list[Problem] = []
     fitted: dict[str, Iterable[Row]] = {}
+    read_before = _read_side_by_side(core, facts, read, threads) if threads.count > 1 and len(facts) > 1 else {}
     for name, data in facts.items():
         predicate = core.predicates.get(name)
         if predicate is None or predicate.hidden:
@@ -58,10 +64,31 @@ def fitted_facts(core: Core, facts: Mapping[str, object], read: Reader) -> dict[
         if type(data) is list and len(data) <= _FEW and are_plain(data, predicate.types):
             fitted[name] = data.copy()
             continue
-        try:
-            fitted[name] = facts_of(name, data, predicate.types, predicate.columns, read).rows
-        except FactsError as e:
-            problems.extend(e.problems)
+        found = read_before.get(name)
+        if found is None:
+            found = _fitted(predicate, data, read)
+        if isinstance(found, FactsError):
+            problems.extend(found.problems)
+        else:
+            fitted[name] = found
     if problems:
         raise FactsError(problems)
     return fitted
+
+
+def _fitted(predicate: Predicate, data: object, read: Reader) -> Iterable[Row] | FactsError:
+    """Return the rows given for a relation, or what is wrong with them."""
+    try:
+        return facts_of(predicate.name, data, predicate.types, predicate.columns, read).rows
+    except FactsError as e:
+        return e
+
+
+def _read_side_by_side(
+    core: Core, facts: Mapping[str, object], read: Reader, threads: Threads
+) -> dict[str, Iterable[Row] | FactsError]:
+    """Return the rows of the relations that files are given for, or what is wrong with them."""
+    given = [(core.predicates.get(name), data) for name, data in facts.items() if isinstance(data, str | os.PathLike)]
+    files = [(predicate, Path(data)) for predicate, data in given if predicate is not None and not predicate.hidden]
+    found = read_side_by_side(threads, [(path, partial(_fitted, one, path, read)) for one, path in files])
+    return dict(zip((predicate.name for predicate, _ in files), found, strict=True))

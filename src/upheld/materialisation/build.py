@@ -11,7 +11,7 @@ from typing import Any
 
 from upheld.arguments import checked
 from upheld.data.columns import Row
-from upheld.engines import EngineChoice, chosen_engine, facts_reader
+from upheld.engines import EngineChoice, chosen_engine, chosen_threads, facts_reader
 from upheld.errors import FactsError, Problem, UsageError, quote, warn
 from upheld.ingest import facts_of
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
@@ -104,7 +104,8 @@ def materialise(
     if parsed.dialect == "dlog":
         types = {name: ("term",) * len(columns) for name, columns in COLUMNS.items() if name in given}
         known |= types.keys()
-    read = facts_reader(engine)
+    chosen = chosen_threads(engine, threads)
+    read = facts_reader(engine, chosen)
     inferred = {name: facts_of(name, data, read=read) for name, data in given.items() if name not in known}
     types |= {name: found.types for name, found in inferred.items() if found.types}
     names = {name: found.columns for name, found in inferred.items() if found.columns is not None}
@@ -116,7 +117,7 @@ def materialise(
     ready: dict[str, object] = {
         name: inferred[name].again() if name in inferred else data for name, data in given.items()
     }
-    fitted = fitted_facts(core, ready, read).items()
+    fitted = fitted_facts(core, ready, read, chosen).items()
     store = open_checkpoint(engine)
     if store is not None:
         check_unused(store)
@@ -191,7 +192,7 @@ def materialise_core(
             )
         )
     materialisation = Materialisation(
-        core, stratify(core, stratification), engine, algorithm, limits, equality, threads
+        core, stratify(core, stratification), engine, algorithm, limits, equality, chosen_threads(engine, threads)
     )
     materialisation._on_violation = on_violation or default_choice(core)
     try:

@@ -16,7 +16,7 @@ from upheld.data.change import Change, relation_of
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
 from upheld.data.stored import StoredFacts
-from upheld.engines import EngineChoice, facts_reader, open_engine
+from upheld.engines import EngineChoice, chosen_threads, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, count, warn
 from upheld.language.core import Core, Predicate
 from upheld.language.growth import growing_rules
@@ -61,6 +61,7 @@ from upheld.materialisation.versions.views import History, not_copied
 from upheld.runtime.interruptions import interrupted_once, uninterrupted
 from upheld.runtime.limits import Limits
 from upheld.runtime.statistics import Statistics
+from upheld.runtime.threads import ONE_THREAD, Threads
 from upheld.runtime.turns import Turns
 from upheld.store import Base, ClaimedFacts, Draft, Store, check_program, digest
 from upheld.store.tables import plain_table
@@ -79,7 +80,7 @@ class Lifecycle(Inspection):
         algorithm: str,
         limits: Limits | None,
         equality: str,
-        threads: int | None = None,
+        threads: Threads = ONE_THREAD,
     ):
         #: The program as its author knows it, and as it is evaluated: with some of its rules decomposed.
         self._written = self._core = core
@@ -92,7 +93,7 @@ class Lifecycle(Inspection):
         self._algorithm = self._represented_as.algorithm(algorithm)
         self._chosen_engine, self._threads = engine, threads
         self._open(limits)
-        self._read = facts_reader(engine)
+        self._read = facts_reader(engine, threads)
         #: Digest of the program, which identifies it where facts are saved, once it is known.
         self._digest: str | None = None
         #: The difference to the program that saved the state, if an edited program has opened it.
@@ -273,7 +274,7 @@ class Lifecycle(Inspection):
     ) -> Self:
         limits, chosen = self._engine.meter.limits, engine or self._chosen_engine
         program = core or self._written
-        threads = self._threads if engine is None else None
+        threads = self._threads if engine is None else chosen_threads(engine, None)
         copy = type(self)(program, stratify(program), chosen, algorithm, limits, self._equality, threads)
         copy._on_violation = REPORT
         copy._materialise(explicit, (), "never", "granular", None)

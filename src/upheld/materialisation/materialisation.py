@@ -584,7 +584,7 @@ class Materialisation(Commits):
         return waiting.loaded
 
     def _fitted(self, facts: FactsGiven | None) -> Mapping[str, Iterable[Row]]:
-        return {} if facts is None else fitted_facts(self._core, by_name(facts), self._read)
+        return {} if facts is None else fitted_facts(self._core, by_name(facts), self._read, self._threads)
 
     def _load(self, delete: Mapping[str, Iterable[Row]], insert: Mapping[str, Iterable[Row]]) -> Requested:
         return Requested(self._engine.load_all(delete), self._engine.load_all(insert))

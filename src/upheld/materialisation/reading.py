@@ -44,6 +44,7 @@ from upheld.materialisation.versions.sparql import SparqlStore, relations_of_tri
 from upheld.materialisation.versions.views import History, Rows, Version, View
 from upheld.pages.markup import table
 from upheld.rdf.sparql import Solutions
+from upheld.runtime.threads import Threads
 from upheld.runtime.turns import Turns
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Reading(ABC):
     _representation: Plain
     _engine: Engine
     _read: Reader
+    _threads: Threads
     _state: State
     _turns: Turns
     _history: History

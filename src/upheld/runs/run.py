@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from upheld.arguments import PATH_OR_NONE, checked
 from upheld.data.columns import Row
 from upheld.data.factfiles import Format, Output, Reader, Writer, facts_text, input_rows, stdout_text, write_all
-from upheld.engines import chosen_engine, facts_reader, facts_writer
+from upheld.data.factfiles.side_by_side import read_side_by_side
+from upheld.engines import chosen_engine, chosen_threads, facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, UsageError, count, quote, warn
 from upheld.language.compile import Compiled
 from upheld.language.core import Core
@@ -30,6 +32,7 @@ from upheld.rdf.reading import read as read_rdf
 from upheld.rdf.writing import Written, prepared, statements_text
 from upheld.runs.directives import compile_with_formats
 from upheld.runtime.limits import Limits, limited
+from upheld.runtime.threads import Threads
 
 #: Maximum number of violations that a run reports individually.
 VIOLATIONS_SHOWN = 5
@@ -182,6 +185,11 @@ class Job:
         return list(lint(self.program))
 
     @property
+    def chosen_threads(self) -> Threads:
+        """The threads that the engine uses, and that read and write files for it."""
+        return chosen_threads(self.engine, self.threads)
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """The relations with an `.output` directive, each once."""
         return tuple(dict.fromkeys(d.relation for d in self.compiled.core.directives if d.kind == "output"))
@@ -244,7 +252,8 @@ class Job:
         if self.is_rdf:
             given = read_rdf(facts).items() if facts is not None else ()
         else:
-            given = _read_inputs(core, self.formats, Path(facts or "."), facts_reader(self.engine))
+            threads = self.chosen_threads
+            given = _read_inputs(core, self.formats, Path(facts or "."), facts_reader(self.engine, threads), threads)
         return materialise_core(
             core,
             given,
@@ -295,12 +304,14 @@ class Job:
         if not outputs.files and outputs.printed is None and not changes:
             warnings.append(_no_output(self.compiled.core))
         done = Run(m, outputs.printed or "", tuple(warnings))
-        write_all(outputs.files, outputs.to_text)  # last: what is interrupted before here has written nothing
+        write_all(
+            outputs.files, outputs.to_text, self.chosen_threads
+        )  # last: what is interrupted before here has written nothing
         return done
 
     def _relations(self, m: Materialisation, output: str | Path) -> _Outputs:
         """Return what `.output` and `.printsize` ask for."""
-        to_text = facts_writer(self.engine)
+        to_text = facts_writer(self.engine, self.chosen_threads)
         printed: list[str] = []
         files: list[Output] = []
         for directive in self.compiled.core.directives:
@@ -312,6 +323,7 @@ class Job:
                 if format.io == "stdout" or str(output) == "-":
                     printed.append(stdout_text(relation, relation.stored_types, format, to_text))
                 else:
+                    _ = relation.unordered  # read here: the threads that write files do not get a turn of this one
                     files.append(Output(Path(output) / format.filename, relation, relation.stored_types, format))
         return _Outputs("".join(printed) if printed else None, files, to_text)
 
@@ -437,21 +449,26 @@ def check_profile(path: str | Path | None) -> None:
 
 
 def _read_inputs(
-    core: Core, formats: Mapping[Directive, Format], folder: Path, read: Reader
+    core: Core, formats: Mapping[Directive, Format], folder: Path, read: Reader, threads: Threads
 ) -> list[tuple[str, Iterable[Row]]]:
+    def rows(directive: Directive) -> Iterable[Row] | UpheldError:
+        try:
+            return input_rows(folder, core.predicates[directive.relation].types, formats[directive], read)
+        except UpheldError as e:
+            return e
+
+    inputs = [directive for directive in core.directives if directive.kind == "input"]
+    paths = [folder / formats[d].filename if formats[d].has_file else None for d in inputs]
+    found = read_side_by_side(threads, [(path, partial(rows, d)) for path, d in zip(paths, inputs, strict=True)])
     result: list[tuple[str, Iterable[Row]]] = []
     problems: list[Problem] = []
     failed: type[UpheldError] = UpheldError
-    for directive in core.directives:
-        if directive.kind != "input":
-            continue
-        format = formats[directive]
-        try:
-            types = core.predicates[directive.relation].types
-            result.append((directive.relation, input_rows(folder, types, format, read)))
-        except UpheldError as e:
-            failed = type(e)
-            problems.extend(e.problems)
+    for directive, one in zip(inputs, found, strict=True):
+        if isinstance(one, UpheldError):
+            failed = type(one)
+            problems.extend(one.problems)
+        else:
+            result.append((directive.relation, one))
     if problems:
         raise failed(list(dict.fromkeys(problems)))  # a folder that is missing is one problem for all its files
     return result

@@ -98,6 +98,9 @@ class Budget:
 
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
+#: In a thread that works for another one: raises an exception if that one does not wait for the work any more.
+_wanted: ContextVar[Callable[[], None] | None] = ContextVar("wanted", default=None)
+
 
 def open_budget() -> Budget | None:
     """Return the budget that work counts against now."""
@@ -139,6 +142,16 @@ def limited(call: Callable[A, R]) -> Callable[A, R]:
 
 
 @contextmanager
+def working_for(wanted: Callable[[], None]) -> Iterator[None]:
+    """Work for another thread in the block: a look at the limits there also asks whether that one still waits."""
+    token = _wanted.set(wanted)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+@contextmanager
 def uncounted() -> Iterator[None]:
     """Stop the clock of every open budget while the block runs: the user has not asked for its work."""
     began = time.monotonic()
@@ -163,7 +176,9 @@ def allow(size: int, place: object) -> None:
 
 
 def _check(size: int, place: object) -> None:
-    budget = _budget.get()
+    budget, wanted = _budget.get(), _wanted.get()
+    if wanted is not None:
+        wanted()
     if budget is not None and (exceeded := budget.exceeded(budget.limits, size)):
         raise _stopped(*exceeded, f"reading {quote(place)}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import threading
 import time
@@ -20,12 +19,12 @@ import upheld
 from tests.engines.memory.codegen.test_hot_rules import COMPILED, hot, wait
 from tests.helpers.programs.strategies import Case, cases, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
-from upheld.engines.memory import threads as threads_module
 from upheld.engines.memory.joins import matching, side_by_side
 from upheld.engines.memory.sets import bit_matrix, collected
 from upheld.engines.memory.storage import regions
-from upheld.engines.memory.threads import ONE_THREAD, Threads, Work
 from upheld.errors import EvaluationError, LimitReached, UsageError
+from upheld.runtime import threads as threads_module
+from upheld.runtime.threads import Threads
 
 SEVERAL = (2, 5)
 
@@ -188,62 +187,6 @@ def test_interruptions():
         assert set(m["path"]) == expected
 
 
-def test_errors_of_tasks():
-    """The first error in order is raised, when all tasks before it are done."""
-    done: list[int] = []
-
-    def task(k: int):
-        def run(work: Work) -> None:
-            time.sleep(0.001 * (5 - k))
-            if k in (2, 4):
-                raise ValueError(k)
-            done.append(k)
-
-        return run
-
-    with pytest.raises(ValueError, match="2"):
-        Threads(5).run([task(k) for k in range(5)], lambda: None)
-    assert {0, 1} <= set(done)
-
-
-def test_failing_callers():
-    """When the caller fails, the others end at their next tick, before it goes on."""
-    began, ended = threading.Event(), []
-
-    def endless(work: Work) -> None:
-        if threading.current_thread() is not caller:
-            began.set()
-        try:
-            while True:
-                time.sleep(0.001)
-                work.tick()
-        finally:
-            ended.append(threading.current_thread().name)
-
-    def look() -> None:
-        if began.is_set():
-            raise RuntimeError("a limit")
-
-    caller = threading.current_thread()
-    with pytest.raises(RuntimeError, match="a limit"):
-        Threads(3).run([endless] * 3, look)
-    assert len(ended) >= 2
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_forked_processes():
-    """A process that was forked has threads of its own."""
-    count: list[int] = []
-    Threads(2).run([lambda work: count.append(1)] * 4, lambda: None)
-    child = os.fork()
-    if not child:
-        Threads(2).run([lambda work: time.sleep(0.01)] * 4, lambda: None)
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    assert len(count) == 4
-
-
 def test_memory_is_freed():
     """Nothing of an engine is held by the threads that have worked for it."""
     gc.collect()
@@ -270,10 +213,3 @@ def test_wrong_numbers(threads):
 def test_another_engine():
     with pytest.raises(UsageError, match="does not take a number of threads"):
         upheld.materialise("q(x) :- p(x).", {"p": [1]}, engine="reference", threads=2)
-
-
-def test_one_thread_asks_nobody(monkeypatch):
-    monkeypatch.setattr(threads_module, "_pool", None)
-    done: list[int] = []
-    ONE_THREAD.run([lambda work: done.append(1)] * 3, lambda: None)
-    assert done == [1, 1, 1]

@@ -19,7 +19,7 @@ _UNSUPPORTED = (errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errn
 
 
 @dataclass
-class _File:
+class NewFile:
     """A new file beside the one that it replaces, and the old one under another name until all are in place."""
 
     #: The file to replace, as messages call it and without symbolic links.
@@ -92,14 +92,18 @@ class Replacement:
     """Files that replace others when all of them have been written; until then, and if one fails, none is touched."""
 
     def __init__(self) -> None:
-        self._files: list[_File] = []
+        self._files: list[NewFile] = []
         self._placed = False
 
     def add(self, path: Path, data: bytes) -> None:
         """Write a file beside the one that it will replace, and have it outlive a loss of power."""
-        file = _File(path, Path(os.path.realpath(path)))
+        self.begin(path).write(data)
+
+    def begin(self, path: Path) -> NewFile:
+        """Return a file that will replace another one. It is to be written, by any thread, before all are placed."""
+        file = NewFile(path, Path(os.path.realpath(path)))
         self._files.append(file)
-        file.write(data)
+        return file
 
     def place(self) -> None:
         """Put all files in their places; if one cannot be put there, put the others back. A Ctrl-C waits for that."""
@@ -144,7 +148,7 @@ class Replacement:
                 error.add_note(WRITTEN)
 
 
-def _put_back(file: _File) -> Iterator[Problem]:
+def _put_back(file: NewFile) -> Iterator[Problem]:
     try:
         file.put_back()
     except OSError as error:

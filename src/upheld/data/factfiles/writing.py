@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 
 from upheld.data.columns import Row
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.jsonfiles import json_text, stored
-from upheld.data.factfiles.replacement import Replacement, unwritable
+from upheld.data.factfiles.replacement import NewFile, Replacement, unwritable
 from upheld.errors import FactsError, Problem, quote
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import float_text
 from upheld.language.types.records import in_file
 from upheld.language.values import Value
+from upheld.runtime.threads import ONE_THREAD, Threads, Work
 
 #: A function that formats rows as the text of a facts file, like `facts_text`.
 Writer = Callable[[Iterable[Row], Sequence[str], Format], str]
+
+#: Rows of all files together from which on it pays to share the work.
+WORTH_SHARING = 1 << 15
 
 _RULE = "===============\n"
 
@@ -86,8 +90,11 @@ def write_facts(path: Path, rows: Iterable[Row], types: Sequence[str], format: F
     write_all([Output(path, rows, types, format)])
 
 
-def write_all(outputs: Iterable[Output], to_text: Writer = facts_text) -> None:
-    """Write several facts files. If one of them cannot be written, none is replaced, and all reasons are raised."""
+def write_all(outputs: Iterable[Output], to_text: Writer = facts_text, threads: Threads = ONE_THREAD) -> None:
+    """Write several facts files. If one of them cannot be written, none is replaced, and all reasons are raised.
+
+    Threads write several files at once if these are large.
+    """
     problems: list[Problem] = []
     written: dict[Path, list[Output]] = {}
     for output in outputs:
@@ -97,16 +104,33 @@ def write_all(outputs: Iterable[Output], to_text: Writer = facts_text) -> None:
         elif output.format not in (other.format for other in there):
             there.append(output)
     with Replacement() as replacement:
-        for parts in written.values():
-            try:
-                replacement.add(parts[0].path, _data(parts, to_text))
-            except FactsError as error:
-                problems += error.problems
-            except (OSError, ValueError) as error:
-                problems.append(unwritable(parts[0].path, error))
+        files = [(replacement.begin(parts[0].path), parts) for parts in written.values()]
+        failed: list[list[Problem]] = [[] for _ in files]
+
+        def writing(k: int) -> Callable[[Work], None]:
+            def write(work: Work) -> None:
+                failed[k] = _written(*files[k], to_text)
+
+            return write
+
+        rows = sum(len(part.rows) for _, parts in files for part in parts if isinstance(part.rows, Sized))
+        shared = threads if rows >= WORTH_SHARING else ONE_THREAD
+        shared.run([writing(k) for k in range(len(files))], lambda: None)
+        problems += [problem for of_file in failed for problem in of_file]
         if problems:
             raise FactsError(problems)
         replacement.place()
+
+
+def _written(file: NewFile, parts: Sequence[Output], to_text: Writer) -> list[Problem]:
+    """Write the file of outputs, and return what is wrong with it."""
+    try:
+        file.write(_data(parts, to_text))
+    except FactsError as error:
+        return list(error.problems)
+    except (OSError, ValueError) as error:
+        return [unwritable(parts[0].path, error)]
+    return []
 
 
 def _together(output: Output, other: Output) -> bool:

@@ -23,7 +23,7 @@ from upheld.engines.memory.storage.holders import Holders
 from upheld.engines.memory.storage.partitions import Parts
 from upheld.engines.memory.storage.strata import Placing
 from upheld.engines.memory.storage.table import FLAGS, Rows, Table, Touched
-from upheld.engines.memory.threads import Threads
+from upheld.runtime.threads import Threads
 
 
 class Context:

@@ -35,13 +35,13 @@ from upheld.engines.memory.storage.compaction import Reclaiming
 from upheld.engines.memory.storage.partitions import Parts
 from upheld.engines.memory.storage.rehearsal import rehearse
 from upheld.engines.memory.storage.table import BITS, Table
-from upheld.engines.memory.threads import Threads
 from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import classes_of_atoms
 from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
 from upheld.runtime.interruptions import uninterrupted
+from upheld.runtime.threads import ONE_THREAD, Threads
 
 
 class MemoryEngine:
@@ -54,12 +54,12 @@ class MemoryEngine:
         core: Core,
         meter: Meter | None = None,
         new_codec: Callable[[Iterable[str]], Codec] = Codec,
-        threads: int = 1,
+        threads: Threads = ONE_THREAD,
     ):
         codec = new_codec(_constants(core))
         groupings = Groupings(classes_of_atoms(core), codec)
         # The context does not hold the engine: then its memory is freed as soon as nobody does.
-        self.context = Context(weakref.proxy(self), meter or Meter(), codec, groupings, Threads(threads))
+        self.context = Context(weakref.proxy(self), meter or Meter(), codec, groupings, threads)
         self.matcher = Matcher(self.context)
         self.reclaiming = Reclaiming(self.matcher)
         self.nothing = nothing(self.context)

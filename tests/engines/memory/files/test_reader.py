@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +12,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from upheld.data.columns import Columns
+from upheld.data.columns import Columns, Texts
 from upheld.data.factfiles import Format, read_bytes, rows_in
-from upheld.engines.memory.files import reader
+from upheld.engines.memory.files import parts, reader
 from upheld.engines.memory.files.reader import columns_in, parsed
 from upheld.errors import FactsError
+from upheld.runtime.threads import ONE_THREAD, Threads
 
 PATH = Path("r.facts")
 TYPES = ("number", "unsigned", "float", "symbol", "term")
@@ -65,6 +68,56 @@ def any_files(draw):
         data = data[:at] + draw(st.sampled_from([b"\xff", b"\xc3", b"\xa9", b"\xed\xa0\x80", b'"', b"\0"])) + data[at:]
     flags = st.booleans()
     return data, types, Format("r", (), delimiter=delimiter, headers=draw(flags), rfc4180=draw(flags))
+
+
+@contextmanager
+def small_parts() -> Iterator[None]:
+    """However small a file is, it is cut into parts of a few lines."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "WORTH_SHARING", 0)
+        patch.setattr(parts, "LINES_AT_A_TIME", 3)
+        patch.setattr(reader, "LINES_AT_A_TIME", 3)
+        patch.setattr(parts, "_BLOCK", 7)
+        yield
+
+
+def told(data, types, format, threads) -> list[object] | None:
+    """Return all that parsing a file tells: the values, and of texts the codes and the dictionary."""
+    found = parsed(data, PATH, types, format, threads)
+    if found is None:
+        return None
+    columns: list[object] = [found.count, found.types]
+    for column in found.columns:
+        if isinstance(column, Texts):
+            texts = column.dictionary.take(np.arange(len(column.dictionary))).tolist()
+            columns.append((column.codes.tolist(), texts))
+        else:
+            columns.append((column.dtype, column.tobytes()))
+    return columns
+
+
+@given(st.one_of(plain_files(), any_files()), st.sampled_from([2, 5]))
+@example((b"", ["number"], Format("r", ())), 2)
+@example((b"a\n", ["symbol"], Format("r", (), headers=True)), 2)
+@example((b"1\n" * 6, ["number"], Format("r", ())), 2)
+@example((b"1\n" * 6 + b"2", ["number"], Format("r", ())), 2)
+def test_the_same_with_several_threads(file, threads):
+    """Rows, codes and dictionaries are the same, and so are the files that are left to the careful reader."""
+    with small_parts():
+        assert told(*file, Threads(threads)) == told(*file, ONE_THREAD)
+
+
+@pytest.mark.parametrize("types", [("symbol", "number", "symbol"), ("number",) * 3], ids=["texts", "numbers"])
+@pytest.mark.parametrize("threads", [2, 5])
+def test_large_files_in_parts(types, threads):
+    """A file of many chunks has the codes, and a mistake in it the line, that one thread finds."""
+    data = "".join(f"{i * 7 % 5000}\t{i}\t{i * i % 90_000}\n" for i in range(150_000)).encode()
+    assert len(data) > parts.WORTH_SHARING
+    assert told(data, types, Format("r", ()), Threads(threads)) == told(data, types, Format("r", ()), ONE_THREAD)
+    for wrong in (b"1\tx\t2\n", b"1\t2\n"):
+        with pytest.raises(FactsError) as caught:
+            columns_in(data + wrong + data, PATH, types, Format("r", ()), Threads(threads))
+        assert caught.value.problems[0].place == "r.facts:150001"
 
 
 def bits(rows):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engines.memory.storage.test_codec import COLUMN_VALUES, TYPES, coded
 from upheld.data.factfiles import Format, facts_text
 from upheld.data.relation import Relation
+from upheld.engines.memory.files import writer
 from upheld.engines.memory.files.writer import WORTH_A_KERNEL, columns_text, lines
+from upheld.runtime.threads import Threads
 
 
 @given(st.lists(st.sampled_from(TYPES), min_size=1, max_size=4), st.data())
@@ -30,3 +33,14 @@ def test_many_rows():
         rows, types, format
     )
     assert columns_text(rows, types, format) == facts_text(rows, types, format)
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_many_rows_by_several_threads(threads, monkeypatch):
+    """Chunks that several threads have written come in order."""
+    types = ("number", "symbol", "float")
+    rows = [(i - 1000, f"t{i % 9}", i / 8) for i in range(3000)]
+    relation = Relation("r", ("x", "y", "z"), types, coded(rows, types))
+    monkeypatch.setattr(writer, "WORTH_SHARING", 0)
+    monkeypatch.setattr(writer, "_ROWS_AT_A_TIME", 7)
+    assert lines(relation.by_column, Format("r", ()), Threads(threads)) == facts_text(rows, types, Format("r", ()))

@@ -27,7 +27,7 @@ from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import regions as region_kernels
 from upheld.engines.memory.storage import regions
 from upheld.engines.memory.storage.table import FLAGS, key_view
-from upheld.engines.memory.threads import Threads
+from upheld.runtime.threads import Threads
 
 COUNTS = st.integers(1, 5)
 

@@ -4,15 +4,18 @@ They read the content of nearly every file: one byte between fields, decimal num
 else in it, right or wrong, is read again from its first byte by `factfiles.reading`, so the rows and the errors are
 those of the careful reader, whichever of the two gave them.
 
+A large file is cut into parts, which several threads parse at once. Each part has a dictionary of its own, and the
+dictionary of the file is made of these, in order.
+
     data     the bytes of the file
     bounds   (columns + 1, rows) places in data: a field lies between the places of its column and of the next one
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +23,20 @@ import numpy.typing as npt
 from upheld.data.columns import Columns, Row, Texts
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.reading import rows_in
-from upheld.engines.memory.kernels.jit import kernel
-from upheld.engines.memory.storage.dictionary import NEWLINE, Bytes, Places, TextPool
+from upheld.engines.memory.files.parts import LINES_AT_A_TIME, Part, cut, lines_before_blocks, parts_for
+from upheld.engines.memory.kernels.jit import compile_kernels, kernel
+from upheld.engines.memory.storage.dictionary import NEWLINE, Bytes, Codes, Places, TextPool
 from upheld.language.terms.ntriples import are_canonical
 from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.primitive import INTEGER_RANGES, TYPES
 from upheld.runtime.limits import allow, look
+from upheld.runtime.threads import ONE_THREAD, Threads, Work
+
+P = TypeVar("P")
+R = TypeVar("R")
 
 #: Bytes below which the careful reader finishes before the kernels are loaded.
 WORTH_A_KERNEL = 1 << 16
-_ROWS_AT_A_TIME = 1 << 15
 
 RETURN, MINUS, PLUS, POINT, ZERO = (ord(c) for c in "\r-+.0")
 #: A delimiter that is one of these is not told from what it separates.
@@ -47,13 +54,17 @@ EXACT = np.uint64(2**53)
 POWERS = np.array([10.0**k for k in range(23)])
 
 
-def columns_in(data: bytes, path: Path, types: Sequence[str], format: Format) -> Columns | list[Row]:
+def columns_in(
+    data: bytes, path: Path, types: Sequence[str], format: Format, threads: Threads = ONE_THREAD
+) -> Columns | list[Row]:
     """Return the rows of a facts file as `rows_in` does, by column if the file is plain and not small."""
-    found = parsed(data, path, types, format) if len(data) >= WORTH_A_KERNEL else None
+    found = parsed(data, path, types, format, threads) if len(data) >= WORTH_A_KERNEL else None
     return rows_in(data, path, types, format) if found is None else found
 
 
-def parsed(data: bytes, path: Path, types: Sequence[str], format: Format) -> Columns | None:
+def parsed(
+    data: bytes, path: Path, types: Sequence[str], format: Format, threads: Threads = ONE_THREAD
+) -> Columns | None:
     """Return the rows of a plain facts file, None if the file needs the careful reader."""
     delimiter = format.delimiter.encode()
     if not types or len(delimiter) != 1 or (format.rfc4180 and b'"' in data):
@@ -61,7 +72,7 @@ def parsed(data: bytes, path: Path, types: Sequence[str], format: Format) -> Col
     at = (data.find(b"\n") + 1 or len(data)) if format.headers else 0
     try:
         data[:at].decode()
-        return _parsed(np.frombuffer(data, np.uint8), path, at, delimiter[0], tuple(types))
+        return _parsed(np.frombuffer(data, np.uint8), path, at, delimiter[0], tuple(types), threads)
     except (_NotPlain, UnicodeDecodeError):
         return None
 
@@ -70,67 +81,163 @@ class _NotPlain(Exception):
     """Something that only the careful reader knows."""
 
 
-def _parsed(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, ...]) -> Columns:
+def _parsed(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, ...], threads: Threads) -> Columns:
     if "record" in types:
         raise _NotPlain
     plain = all(not isinstance(type, ColumnType) and type in INTEGER_RANGES for type in types)
     if plain and delimiter not in _IN_INTEGERS:
-        columns_of_integers = _all_integers(data, path, at, delimiter, types)
+        columns_of_integers = _all_integers(data, path, at, delimiter, types, threads)
         if columns_of_integers is not None:
             return columns_of_integers
-    bounds = np.empty((len(types) + 1, _ROWS_AT_A_TIME), np.int64)
-    pool = TextPool()
-    pools = [TextPool() if isinstance(t, ColumnType) and t.kind != "symbol" else pool for t in types]
-    parts: list[list[npt.NDArray[Any]]] = [[] for _ in types]
-    rows, count = 0, 0
-    while at < len(data) or not count:
-        look(path)
-        rows, at = split(data, at, delimiter, bounds)
-        if rows < 0:
-            raise _NotPlain
-        count += rows
-        for c, type in enumerate(types):
-            parts[c].append(_part(data, bounds[c, :rows], bounds[c + 1, :rows], type, pools[c]))
-        if not rows:
-            break
+    wanted = parts_for(len(data) - at, threads)
+    cuts = _cut(data, path, at, threads, wanted)[0] if wanted > 1 else [Part(0, at, len(data))]
+    parts = _in_parts(threads, path, cuts, lambda part: _lines(data, path, part, delimiter, types))
+    pools, codes = _common_pools(parts)
     for one in {id(one): one for one in pools}.values():
         one.check()
-    allow(8 * count, path)  # columns are joined one after the other
-    wholes = map(np.concatenate, parts)
+    count = sum(part.rows for part in parts)
+    wholes = []
+    for c in range(len(types)):
+        allow(8 * count, path)  # columns are joined one after the other
+        wholes.append(
+            _whole(threads, path, [part.columns[c] for part in parts], codes[c] if _has_codes(types[c]) else ())
+        )
     columns = tuple(
         _codes(w, t, p) if isinstance(t, ColumnType) else Texts(w, p) if t in ("symbol", "term") else w
         for w, t, p in zip(wholes, types, pools)
     )
-    terms = [c for c, type in zip(columns, types) if type == "term" and isinstance(c, Texts)]
-    if not all(are_canonical(pool.take(column.used()).tolist()) for column in terms):
+    terms = [(c, p) for c, type, p in zip(columns, types, pools) if type == "term" and isinstance(c, Texts)]
+    if not all(are_canonical(pool.take(column.used()).tolist()) for column, pool in terms):
         raise _NotPlain
     return Columns(types, columns, count)
 
 
-def _all_integers(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, ...]) -> Columns | None:
+def _cut(data: Bytes, path: Path, at: int, threads: Threads, parts: int) -> tuple[list[Part], int]:
+    """Return the parts of a file from byte `at` on, and the number of lines, of which the last one may be empty."""
+    if parts > 1:
+        compile_kernels()  # plain Python would not run beside plain Python
+    before = lines_before_blocks(data, at, threads if parts > 1 else ONE_THREAD, lambda: look(path))
+    return cut(data, at, before, parts), int(before[-1]) + 1
+
+
+def _in_parts(threads: Threads, path: Path, parts: Sequence[P], parse: Callable[[P], R]) -> list[R]:
+    """Return what parsing parts of a file returns, in order."""
+    found: dict[int, R] = {}
+
+    def parsing(k: int) -> Callable[[Work], None]:
+        def run(work: Work) -> None:
+            found[k] = parse(parts[k])
+
+        return run
+
+    threads.run([parsing(k) for k in range(len(parts))], lambda: look(path))
+    return [found[k] for k in range(len(parts))]
+
+
+class _Lines(NamedTuple):
+    """Lines of a file: the values of each column, chunk by chunk, or the codes of texts and the dictionary of these."""
+
+    columns: list[list[npt.NDArray[Any]]]
+    pools: list[TextPool]
+    rows: int
+
+
+def _lines(data: Bytes, path: Path, part: Part, delimiter: int, types: tuple[str, ...]) -> _Lines:
+    bounds = np.empty((len(types) + 1, LINES_AT_A_TIME), np.int64)
+    pool = TextPool()
+    pools = [TextPool() if isinstance(t, ColumnType) and t.kind != "symbol" else pool for t in types]
+    columns: list[list[npt.NDArray[Any]]] = [[] for _ in types]
+    count, at, mine = 0, part.start, data[: part.end]
+    while at < part.end or not count:
+        look(path)
+        rows, at = split(mine, at, delimiter, bounds)
+        if rows < 0:
+            raise _NotPlain
+        count += rows
+        for c, type in enumerate(types):
+            columns[c].append(_part(mine, bounds[c, :rows], bounds[c + 1, :rows], type, pools[c]))
+        if not rows:
+            break
+    return _Lines(columns, pools, count)
+
+
+def _common_pools(parts: Sequence[_Lines]) -> tuple[list[TextPool], list[list[Codes]]]:
+    """Return the dictionary of each column, and for each column and each part but the first the codes of its codes.
+
+    The dictionary of the first part becomes that of the file. The texts of the others are added in order, so each has
+    the code that it would have in a file of one part.
+    """
+    pools = parts[0].pools
+    codes: list[list[Codes]] = [[] for _ in pools]
+    for part in parts[1:]:
+        shared: dict[int, Codes] = {}  # columns of symbols have their dictionary in common
+        for of_column, mine, other in zip(codes, pools, part.pools):
+            if id(other) not in shared:
+                shared[id(other)] = mine.intern_pool(other)
+            of_column.append(shared[id(other)])
+    return pools, codes
+
+
+def _whole(
+    threads: Threads, path: Path, parts: Sequence[Sequence[npt.NDArray[Any]]], codes: Sequence[Codes]
+) -> npt.NDArray[Any]:
+    """Return a column of all parts. If it has texts, `codes` are the codes of the codes of all parts but the first."""
+    if len(parts) == 1:
+        return np.concatenate(parts[0])
+    starts = np.cumsum([0, *(sum(map(len, chunks)) for chunks in parts)])
+    whole = np.empty(starts[-1], parts[0][0].dtype)
+
+    def join(k: int) -> None:
+        at = int(starts[k])
+        for chunk in parts[k]:
+            out = whole[at : at + len(chunk)]
+            if k and codes:
+                np.take(codes[k - 1], chunk, out=out, mode="clip")  # no code is out of bounds
+            else:
+                out[:] = chunk
+            at += len(chunk)
+
+    _in_parts(threads, path, range(len(parts)), join)
+    return whole
+
+
+def _all_integers(
+    data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, ...], threads: Threads
+) -> Columns | None:
     """Return the rows of a file of nothing but integers, None if there is anything else in it."""
-    most = 1 + int(np.count_nonzero(data[at:] == NEWLINE))
+    parts, most = _cut(data, path, at, threads, parts_for(len(data) - at, threads))
     allow(8 * most * len(types), path)
     values = np.empty((len(types), most), np.uint64)
     limits = np.array([(-low, high) for low, high in (INTEGER_RANGES[type] for type in types)], np.uint64)
-    count = 0
-    while at < len(data):
-        look(path)
-        count, at = lines_of_integers(data, at, delimiter, limits, values, count, count + _ROWS_AT_A_TIME)
-        if count < 0:
-            return None
+
+    def parse(part: Part) -> int:
+        count, at, mine = part.line, part.start, data[: part.end]
+        while at < part.end:
+            look(path)
+            count, at = lines_of_integers(mine, at, delimiter, limits, values, count, count + LINES_AT_A_TIME)
+            if count < 0:
+                raise _NotPlain
+        return count
+
+    try:
+        count = _in_parts(threads, path, parts, parse)[-1]
+    except _NotPlain:
+        return None
     columns = [column[:count].view(np.int64) if t == "number" else column[:count] for column, t in zip(values, types)]
     return Columns(types, columns, count)
 
 
+def _has_codes(type: str) -> bool:
+    """Return whether the values of a column are read as texts, by their codes."""
+    return isinstance(type, ColumnType) or (type not in INTEGER_RANGES and type != "float")
+
+
 def _part(data: Bytes, before: Places, after: Places, type: str, pool: TextPool) -> npt.NDArray[Any]:
     """Return the values of fields of one type; of texts, their codes."""
-    if isinstance(type, ColumnType):
+    if _has_codes(type):
         return pool.intern(data, before, after)
     if type == "float":
         return _floats(data, before, after)
-    if type not in INTEGER_RANGES:
-        return pool.intern(data, before, after)
     low, high = INTEGER_RANGES[type]
     values = np.empty(len(before), np.uint64)
     if not integers(data, before, after, np.uint64(-low), np.uint64(high), values):

@@ -7,7 +7,7 @@ data      UTF-8 of all texts, one after the other; text `i` lies from `offsets[i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,16 @@ from upheld.data.columns import Column, Columns, Row, Texts
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.writing import as_text, enclosed, facts_text, header_text
 from upheld.data.relation import Relation
-from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.kernels.jit import compile_kernels, kernel
 from upheld.engines.memory.storage.dictionary import NEWLINE, Places, utf8
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import float_text
+from upheld.runtime.threads import ONE_THREAD, Threads, Work
 
 #: Rows below which Python finishes before the kernel is loaded.
 WORTH_A_KERNEL = 1 << 12
+#: Rows below which there is too little work for several threads.
+WORTH_SHARING = 1 << 17
 _ROWS_AT_A_TIME = 1 << 15
 
 TEXT, SIGNED, UNSIGNED = 0, 1, 2
@@ -32,14 +35,14 @@ TEN = np.uint64(10)
 MOST_DIGITS = 20
 
 
-def columns_text(rows: Iterable[Row], types: Sequence[str], format: Format) -> str:
+def columns_text(rows: Iterable[Row], types: Sequence[str], format: Format, threads: Threads = ONE_THREAD) -> str:
     """Return the text of a facts file as `facts_text` does, quickly if the rows are many and kept by column."""
     columns = rows.by_column if isinstance(rows, Relation) and len(rows) >= WORTH_A_KERNEL else None
-    return facts_text(rows, types, format) if columns is None else header_text(format) + lines(columns, format)
+    return facts_text(rows, types, format) if columns is None else header_text(format) + lines(columns, format, threads)
 
 
-def lines(columns: Columns, format: Format) -> str:
-    """Return rows as lines, in the order in which they are."""
+def lines(columns: Columns, format: Format, threads: Threads = ONE_THREAD) -> str:
+    """Return rows as lines, in the order in which they are. Threads write chunks of many rows at once."""
     texts: list[str] = []
     kinds = np.empty(len(columns.types), np.int64)
     values: list[npt.NDArray[Any]] = []
@@ -53,11 +56,22 @@ def lines(columns: Columns, format: Format) -> str:
             values.append(column.view(np.int64))
     data, offsets = utf8(texts)
     delimiter = np.frombuffer(format.delimiter.encode(), np.uint8)
-    parts = []
-    for start in range(0, columns.count, _ROWS_AT_A_TIME):
-        chunk = np.stack([column[start : start + _ROWS_AT_A_TIME] for column in values])
-        out = np.empty(_room(chunk, kinds, offsets, len(delimiter)), np.uint8)
-        parts.append(out[put_lines(chunk, kinds, data, offsets, delimiter, out) :].tobytes())
+    starts = range(0, columns.count, _ROWS_AT_A_TIME)
+    parts = [b""] * len(starts)
+
+    def writing(k: int) -> Callable[[Work], None]:
+        def write(work: Work) -> None:
+            work.tick()
+            chunk = np.stack([column[starts[k] : starts[k] + _ROWS_AT_A_TIME] for column in values])
+            out = np.empty(_room(chunk, kinds, offsets, len(delimiter)), np.uint8)
+            parts[k] = out[put_lines(chunk, kinds, data, offsets, delimiter, out) :].tobytes()
+
+        return write
+
+    shared = threads if columns.count >= WORTH_SHARING else ONE_THREAD
+    if shared.count > 1:
+        compile_kernels()
+    shared.run([writing(k) for k in range(len(parts))], lambda: None)
     return b"".join(parts).decode()
 
 

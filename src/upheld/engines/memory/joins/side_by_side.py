@@ -20,10 +20,10 @@ from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Plan, Step
 from upheld.engines.memory.storage.table import Rows, Table
-from upheld.engines.memory.threads import Threads, Work
 from upheld.language.core import Atom, Rule
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.primitive import INTEGER_RANGES
+from upheld.runtime.threads import Threads, Work
 
 #: Bindings that a join is expected to handle from which on it pays to share the work.
 FEWEST_BINDINGS = 1 << 16

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.kernels import regions as region_kernels
-from upheld.engines.memory.threads import Threads, Work
+from upheld.runtime.threads import Threads, Work
 
 #: Keys that are entered, and rows of a new tuple index, from which on it pays to share the work.
 FEWEST_KEYS, FEWEST_ROWS = 1 << 14, 1 << 17

@@ -22,10 +22,10 @@ from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.kernels.jit import MANY_ROWS, compile_kernels
 from upheld.engines.memory.storage import regions
-from upheld.engines.memory.threads import ONE_THREAD, Threads
 from upheld.runtime.interruptions import uninterrupted
 from upheld.runtime.limits import reserve
 from upheld.runtime.memory import check_room
+from upheld.runtime.threads import ONE_THREAD, Threads
 
 Rows = npt.NDArray[np.int32]
 #: A number for each row of a table.

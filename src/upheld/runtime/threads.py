@@ -1,8 +1,8 @@
-"""The threads of an engine: independent pieces of work, such as chunks of a batch, are done side by side.
+"""Threads that do independent pieces of work side by side, such as chunks of a batch or files to be read.
 
 Kernels release the GIL, so a piece of work that is mostly kernels runs beside others. The thread that asks for the
-work does its share of it, and only there limits are looked at and signals arrive. The other threads are shared by all
-engines of the process, and made when they are first needed.
+work does its share of it, and signals arrive only there. The other threads are shared by all engines of the process,
+and made when they are first needed.
 
 Nothing that is computed may depend on which thread does what, or when: pieces of work that run at once write to
 different places and read nothing that another one writes, but where a comment says why an old value is as good.
@@ -18,6 +18,7 @@ from contextvars import Context, copy_context
 from itertools import count
 
 from upheld.runtime.interruptions import uninterrupted
+from upheld.runtime.limits import working_for
 
 #: Seconds after which the calling thread looks at the clock while it waits for others.
 _LOOK_EVERY = 0.05
@@ -31,7 +32,7 @@ class Stopped(Exception):
 
 
 class Threads:
-    """The threads that an engine may use, the calling one among them."""
+    """The threads that a call may use, the calling one among them."""
 
     def __init__(self, count: int):
         self.count = count
@@ -100,7 +101,8 @@ class Work:
                 return
             self._beside += 1
         try:
-            self._go_on()
+            with working_for(self.tick):
+                self._go_on()
         finally:
             with self._changed:
                 self._beside -= 1
@@ -114,12 +116,17 @@ class Work:
                 self._changed.wait(timeout)
             return not self._beside
 
+    def _is_wanted(self) -> bool:
+        return not self._stopped
+
     def _go_on(self) -> None:
         """Do one task after the other until none is left. No task is begun after one that failed."""
         while not self._stopped and not self._errors and (k := next(self._next)) < len(self._tasks):
             try:
                 self._tasks[k](self)
             except Stopped:
+                if self._is_wanted():  # and the work that this one is a part of is not
+                    raise
                 return
             except Exception as error:  # raised by the caller, once all tasks before it are done
                 self._errors[k] = error
