@@ -100,6 +100,10 @@ class Meter:
             if self.ended is not None:
                 self.ended(statistics)
 
+    def shared(self, threads: int) -> None:
+        """Note that a piece of work was shared by this many threads."""
+        self.statistics.threads = max(self.statistics.threads, threads)
+
     def instances(self, rule: Rule, count: int = 1) -> None:
         """Note that instances of a rule were considered."""
         phase = current_phase.get()

@@ -52,6 +52,8 @@ class Statistics:
     #: Facts touched: the sum of the facts that each round found.
     facts: int = 0
     seconds: float = 0.0
+    #: The most threads that shared a piece of work: 1 if all pieces were small.
+    threads: int = 1
     #: Facts marked for the next update of a stream: `explicit` ones that it changes, `derived` ones that it affects.
     marks: Counter[str] = field(default_factory=_no_counts)
     #: Rule instances that `adaptive` need not consider since the update before has laid their heads over the state.
@@ -61,7 +63,12 @@ class Statistics:
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [(f"instances, {name}", n) for name, n in sorted(self.instances.items())]
-        rows += [("rounds", self.rounds), ("facts touched", self.facts), ("seconds", self.seconds)]
+        rows += [
+            ("rounds", self.rounds),
+            ("facts touched", self.facts),
+            ("seconds", self.seconds),
+            ("threads", self.threads),
+        ]
         rows += [(f"{of}, {name}", n) for of in ("marks", "saved") for name, n in sorted(getattr(self, of).items())]
         return joined([table(("", ""), rows), *(element("div", choice) for choice in self.choices)])
 
@@ -76,5 +83,6 @@ def summed(runs: Iterable[Statistics]) -> Statistics:
         total.rounds += run.rounds
         total.facts += run.facts
         total.seconds += run.seconds
+        total.threads = max(total.threads, run.threads)
         total.choices += run.choices
     return total

@@ -34,15 +34,20 @@ class Stopped(Exception):
 class Threads:
     """The threads that a call may use, the calling one among them."""
 
-    def __init__(self, count: int):
+    def __init__(self, count: int, note: Callable[[int], object] | None = None):
         self.count = count
+        #: Called with the number of threads that share a piece of work.
+        self._note = note
 
     def run(self, tasks: Sequence[Callable[[Work], object]], look: Callable[[], object]) -> None:
         """Do all of some tasks, and return when they are done. Now and then `look` is called, which may raise.
 
         Of several tasks that fail, the error of the first one in order is raised.
         """
-        Work(tasks, look).do(min(self.count, len(tasks)) - 1)
+        sharing = min(self.count, len(tasks))
+        if self._note is not None and sharing > 1:
+            self._note(sharing)
+        Work(tasks, look).do(sharing - 1)
 
 
 #: One thread: the caller does everything.

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import upheld
 from tests.engines.memory.codegen.test_hot_rules import COMPILED, hot, wait
-from tests.helpers.programs.strategies import Case, cases, cyclic_cases, typed_cases
+from tests.helpers.programs.strategies import Case, Update, cases, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
-from upheld.engines.memory.joins import matching, side_by_side
+from upheld.engines.memory.joins import batch, matching, side_by_side, strategies
 from upheld.engines.memory.sets import bit_matrix, collected
 from upheld.engines.memory.storage import regions
 from upheld.errors import EvaluationError, LimitReached, UsageError
@@ -44,6 +44,9 @@ def small_pieces() -> Iterator[list[int]]:
         patch.setattr(side_by_side, "FEWEST_BINDINGS", 0)
         patch.setattr(side_by_side, "FEWEST_ROWS", 1)
         patch.setattr(side_by_side, "MOST_MADE", 3)
+        patch.setattr(batch, "CHUNK_WITH_CHOICES", 2)
+        for module in (batch, strategies):
+            patch.setattr(module, "FEWEST_TO_MEET", 1)
         patch.setattr(regions, "FEWEST_KEYS", 1)
         patch.setattr(regions, "FEWEST_ROWS", 1)
         patch.setattr(regions, "entered", noted)
@@ -129,6 +132,51 @@ def test_work_is_shared():
     assert len(names) > 1 and threading.current_thread().name in names
     assert any(name.startswith(threads_module.THREAD) for name in names)
     assert max(widths) > 1
+
+
+SHARED = {
+    "cycles": ("found(x, y, z, w) :- edge(x, y), edge(y, z), edge(z, w), edge(w, x).", 30, 150),
+    "triangles": ("found(x, y, z) :- edge(x, y), edge(y, z), edge(z, x).", 30, 200),
+    "hops": ("found(x, y, 1) :- edge(x, y). found(x, z, n + 1) :- found(x, y, n), edge(y, z), n < 4.", 40, 90),
+    "quotients": ("found(x, y / (x - 7), z) :- edge(x, y), edge(y, z), edge(7, y), x % 3 + y != z, x != 7.", 30, 200),
+    "undefined": ("found(x, y / (x - 7), z) :- edge(x, y), edge(y, z), edge(7, y).", 30, 200),
+    "undefined nowhere": (
+        "found(x, q) :- edge(x, y), edge(y, z), q = z / x, edge(q, x).",
+        30,
+        200,
+    ),  # no edge ends at 0
+}
+
+
+@pytest.mark.parametrize("threads", SEVERAL)
+@pytest.mark.parametrize("name", SHARED)
+def test_cycles_and_arithmetic(name, threads):
+    """Rules whose bindings choose between atoms, and rules that compute, are shared, errors included."""
+    rules, nodes, count = SHARED[name]
+    first, more = (rows[rows[:, 1] > 0] for rows in (edges(nodes, count), edges(nodes, 30, seed=6)))
+    case = Case(rules, {"edge": first}, [Update({}, {"edge": more})])
+    with small_pieces():
+        expected = told(case, "rematerialise", 1)
+        assert told(case, "rematerialise", threads) == expected
+        assert (expected == ["undefined-result"]) == (name == "undefined")
+        if name != "undefined":
+            m = upheld.materialise(rules, case.facts, algorithm="rematerialise", threads=threads)
+            assert m.statistics.threads > 1
+
+
+def test_number_of_threads():
+    """Statistics, the log and profiles say how many threads have shared a piece of work."""
+    with small_pieces():
+        m = upheld.materialise(CLOSURE, {"edge": edges(30, 60)}, threads=3)
+        assert m.statistics.threads == 3 and m.profile().runs[0].threads == 3
+        assert "on 3 threads" in m.profile().to_html() and "threads" in m.statistics._repr_html_()
+        one = upheld.materialise(CLOSURE, {"edge": edges(30, 60)}, threads=1)
+        assert one.statistics.threads == 1 and "threads" not in one.profile().to_html()
+    change = m.update(insert={"edge": [(100, 101)]})
+    assert change.statistics.threads == 1
+    with m.transaction() as transaction:
+        m.update(insert={"edge": [(101, 102)]})
+    assert transaction.change.statistics.threads == 1
 
 
 def test_small_work_stays_on_one_thread(monkeypatch):

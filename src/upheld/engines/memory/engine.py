@@ -59,7 +59,8 @@ class MemoryEngine:
         codec = new_codec(_constants(core))
         groupings = Groupings(classes_of_atoms(core), codec)
         # The context does not hold the engine: then its memory is freed as soon as nobody does.
-        self.context = Context(weakref.proxy(self), meter or Meter(), codec, groupings, threads)
+        meter = meter or Meter()
+        self.context = Context(weakref.proxy(self), meter, codec, groupings, Threads(threads.count, meter.shared))
         self.matcher = Matcher(self.context)
         self.reclaiming = Reclaiming(self.matcher)
         self.nothing = nothing(self.context)

@@ -24,4 +24,5 @@ def log_update(number: int, change: Change, algorithm: str) -> None:
 
 def _work(done: Statistics) -> str:
     instances = sum(done.instances.values())
-    return f"in {1000 * done.seconds:.1f} ms ({done.rounds} rounds, {instances} instances, {done.facts} facts)"
+    threads = f", {done.threads} threads" if done.threads > 1 else ""
+    return f"in {1000 * done.seconds:.1f} ms ({done.rounds} rounds, {instances} instances, {done.facts} facts{threads})"

@@ -22,6 +22,9 @@ from upheld.runtime.statistics import Statistics
 #: Updates whose costs are kept one by one. Totals are of all updates.
 UPDATES_KEPT = 1_000
 
+#: The numbers of a `RunCost`.
+_Numbers = tuple[int, float, int, int, int, int, int, int]
+
 #: Rules that a page draws.
 RULES_DRAWN = 25
 
@@ -41,6 +44,8 @@ class RunCost:
     rounds: int
     inserted: int
     deleted: int
+    #: The most threads that shared a piece of work: 1 if all pieces were small.
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,8 @@ class Profile:
 
     def _body(self) -> Markup:
         first, updates = self.runs[0], self.runs[1:]
-        took = f"Materialising took {_seconds(first.seconds)} and {count(first.instances, 'rule instance')}."
+        threads = f" on {first.threads} threads" if first.threads > 1 else ""
+        took = f"Materialising took {_seconds(first.seconds)}{threads} and {count(first.instances, 'rule instance')}."
         parts: list[object] = [element("p", took, f" Updates are made by {self.algorithm}.")]
         if updates:
             parts += self._updates(first, updates)
@@ -169,8 +175,8 @@ class Costs:
     def __init__(self) -> None:
         self._work: WorkByRule = {}
         #: The numbers of a `RunCost` for each of the last updates.
-        self._runs: deque[tuple[int, float, int, int, int, int, int]] = deque(maxlen=UPDATES_KEPT)
-        self._first = 0, 0.0, 0, 0, 0, 0, 0
+        self._runs: deque[_Numbers] = deque(maxlen=UPDATES_KEPT)
+        self._first: _Numbers = (0, 0.0, 0, 0, 0, 0, 0, 1)
         self.updates = 0
 
     def begin(self, statistics: Statistics, work: WorkByRule) -> None:
@@ -226,12 +232,11 @@ class Costs:
         )
 
 
-def _cost(
-    update: int, statistics: Statistics, inserted: int, deleted: int
-) -> tuple[int, float, int, int, int, int, int]:
+def _cost(update: int, statistics: Statistics, inserted: int, deleted: int) -> _Numbers:
     """Return the numbers of a `RunCost`."""
     instances = sum(statistics.instances.values())
-    return update, statistics.seconds, instances, statistics.facts, statistics.rounds, inserted, deleted
+    rounds, threads = statistics.rounds, statistics.threads
+    return update, statistics.seconds, instances, statistics.facts, rounds, inserted, deleted, threads
 
 
 def _place(rule: Rule) -> str | None:

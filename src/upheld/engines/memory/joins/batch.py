@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,10 @@ from upheld.language.syntax.ast import Variable
 
 #: Pairs that a probe for a single binding may write.
 _LEAST_ROOM = 1024
+
+#: Rows that a batch begins with where bindings choose between two atoms. The order in which pieces come then depends on
+#: all bindings of the batch, so batches are the same for any number of threads.
+CHUNK_WITH_CHOICES = CHUNK // 8
 
 #: A variable that carries the number of a binding; no dialect lets a user write it.
 NUMBER = "$number"
@@ -80,6 +84,15 @@ class FunctionSink:
         self.take(*piece)
 
 
+class Doubt(NamedTuple):
+    """Bindings that came to a step, under some of which its built-in has no result, for reasons."""
+
+    at: int
+    step: BuiltinStep
+    B: Codes
+    reasons: Mapping[int, str]
+
+
 #: Lists the rows of a table or a part that are in a set, for atoms that share no variable with what comes before.
 Lister = Callable[[Table | Part, Place], Rows]
 
@@ -105,6 +118,8 @@ class Join:
         self.plan, self.truths, self.planner, self.types, self.sink = plan, truths, planner, types, sink
         self.tick, self.listing, self.rank = tick, listing, rank
         self.made = [0] * (len(plan.steps) + 1)
+        #: Whether this is the run of another thread, which leaves doubts to the one that began the join.
+        self._is_apart = False
         #: The indexes that steps look into. They stay as they are: rows that are entered meanwhile are not to be met.
         self._indexes: dict[AtomStep, ChainIndex | BlockIndex] = {}
 
@@ -113,9 +128,12 @@ class Join:
         return Join(self.plan, truths, self.planner, self.types, self.sink, self.tick, self.listing, self.rank)
 
     def apart(self, tick: Callable[[Rule], None]) -> Join:
-        """Return a run of the same plan for another thread, with what came to each step counted apart."""
+        """Return a run of the same plan for another thread, with what came to each step counted apart.
+
+        Among the pieces that it yields may be a `Doubt`, for `settle`.
+        """
         join = Join(self.plan, self.truths, self.planner, self.types, self.sink, tick, self.listing, self.rank)
-        join._indexes = self._indexes
+        join._indexes, join._is_apart = self._indexes, True
         return join
 
     def index(self, step: AtomStep) -> ChainIndex | BlockIndex:
@@ -275,15 +293,20 @@ class Join:
         else:
             yield from self._keep(at, B, holds(builtin, batch))
         if batch.undefined:
-            self._refuse_undefined(at, step, B, batch.undefined)
+            doubt = Doubt(at, step, B, batch.undefined)
+            if self._is_apart:
+                yield doubt
+            else:
+                self.settle(doubt)
 
-    def _refuse_undefined(self, at: int, step: BuiltinStep, B: Codes, reasons: Mapping[int, str]) -> None:
-        """Raise the error of a built-in without a result, if the rest of the body holds under one of these bindings.
+    def settle(self, doubt: Doubt) -> None:
+        """Raise the error of a built-in without a result, if the rest of the body holds under one of the bindings.
 
         Whether a rule fails may not depend on the order in which its body is matched, so the rest is matched without
         the value that is missing.
         """
         rule, planner = self.plan.rule, self.planner
+        at, step, B, reasons = doubt
         # Among the rest, another built-in may have no result: then there are numbers of bindings already.
         columns = [row for row, name in enumerate(step.before) if name != NUMBER]
         before, B = tuple(step.before[row] for row in columns), B[columns]
@@ -318,12 +341,12 @@ class Join:
 
 
 def batches(
-    table: Table, rows: Rows, atom: Atom, variables: tuple[str, ...], rank: str | None = None
+    table: Table, rows: Rows, atom: Atom, variables: tuple[str, ...], rank: str | None = None, size: int = CHUNK
 ) -> Iterator[tuple[Codes, int]]:
     """Yield bindings of an atom's variables to rows, a chunk at a time, without rows that repeat a variable wrongly."""
     first, rows = columns_of(table, rows, atom)
-    for start in range(0, len(rows), CHUNK):
-        chunk = rows[start : start + CHUNK]
+    for start in range(0, len(rows), size):
+        chunk = rows[start : start + size]
         yield batch(table, chunk, first, variables, rank), len(chunk)
 
 

@@ -9,24 +9,27 @@ very many heads stops on the way and goes on in the next turn.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 from upheld.engines.memory.codegen.hot_rules import MakeRunner
-from upheld.engines.memory.joins.batch import Join, batch, columns_of
+from upheld.engines.memory.joins import batch as batch_module
+from upheld.engines.memory.joins.batch import Doubt, Join, batch, columns_of
 from upheld.engines.memory.joins.sinks import HeadsOnly
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Plan, Step
 from upheld.engines.memory.storage.table import Rows, Table
-from upheld.language.core import Atom, Rule
-from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.core import Apply, Atom, Expression, Rule
 from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.runtime.threads import Threads, Work
 
 #: Bindings that a join is expected to handle from which on it pays to share the work.
 FEWEST_BINDINGS = 1 << 16
+
+#: Functors that are evaluated on arrays, unless a result might be undefined.
+ARITHMETIC = ("+", "-", "*", "/", "%")
 
 #: Rows that a chunk begins with, at least.
 FEWEST_ROWS = 1 << 8
@@ -42,6 +45,8 @@ def pays(threads: Threads, plan: Plan, rows: int) -> bool:
     """Return whether to share the work of a join that begins with this many rows."""
     if threads.count == 1 or rows < 2 * FEWEST_ROWS or rows * _expected(plan) < FEWEST_BINDINGS:
         return False
+    if plan.has_choices and (plan.head in plan.tables or rows <= batch_module.CHUNK_WITH_CHOICES):
+        return False  # a choice looks at all rows of the tables, those that are entered meanwhile among them
     return all(_only_reads(step) for step in plan.steps)
 
 
@@ -56,14 +61,23 @@ def _expected(plan: Plan) -> float:
 
 
 def _only_reads(step: Step) -> bool:
-    """Return whether a step changes nothing, and makes of a binding the same whichever others are in its batch."""
-    if isinstance(step, ChoiceStep):  # which bindings meet depends on the batch, and what they need on which meet
-        return False
-    if isinstance(step, AtomStep):
+    """Return whether a step changes nothing, and does most of its work without the GIL."""
+    if isinstance(step, AtomStep | ChoiceStep):
         return True
-    # Other built-ins may have no value, or give codes to new texts.
-    numeric = step.builtin.type in INTEGER_RANGES or step.builtin.type == "float"
-    return numeric and step.binds is None and all(isinstance(a, Constant | Variable) for a in step.builtin.arguments)
+    # Other built-ins may give codes to new texts, call functions of users, or are evaluated value by value.
+    return _is_number(step.builtin.type) and all(map(_is_arithmetic, step.builtin.arguments))
+
+
+def _is_number(type: str) -> bool:
+    return type in INTEGER_RANGES or type == "float"
+
+
+def _is_arithmetic(expression: Expression) -> bool:
+    """Return whether an expression is made of numbers by operations on arrays."""
+    if not isinstance(expression, Apply):
+        return True
+    functor = expression.functor
+    return functor.name in ARITHMETIC and _is_number(functor.type) and all(map(_is_arithmetic, expression.arguments))
 
 
 def run_side_by_side(
@@ -100,15 +114,27 @@ def run_side_by_side(
                 break
             chunk = waiting.popleft()
             join.made = [a + b for a, b in zip(join.made, chunk.came, strict=True)]
-        if isinstance(sink, HeadsOnly):
-            sink.enter_all(pieces)
+        _enter(join, pieces)
+
+
+def _enter(join: Join, pieces: Sequence[Any]) -> None:
+    """Enter what was made, and settle the doubts in between."""
+    while pieces:
+        count = next((k for k, piece in enumerate(pieces) if isinstance(piece, Doubt)), len(pieces))
+        if isinstance(join.sink, HeadsOnly):
+            join.sink.enter_all(pieces[:count])
         else:
-            for piece in pieces:
-                sink.enter(piece)
+            for piece in pieces[:count]:
+                join.sink.enter(piece)
+        if count < len(pieces):
+            join.settle(pieces[count])
+        pieces = pieces[count + 1 :]
 
 
 def _size_of_chunk(join: Join, rows: int, chunks: int) -> int:
     """Return how many rows a chunk has, so that about as many bindings come of it as of a batch."""
+    if join.plan.has_choices:
+        return batch_module.CHUNK_WITH_CHOICES
     before, most = max(join.made[0], 1), max(join.made)
     wanted = CHUNK * before // max(most, before) if join.made[0] else CHUNK // max(1, int(_expected(join.plan)))
     return max(min(wanted, -(-rows // max(chunks, 1))), FEWEST_ROWS)
@@ -166,13 +192,22 @@ def prepare(join: Join) -> None:
     """Bring up to date whatever the steps of a plan look into, which would be done when they first look otherwise."""
     for step in join.plan.steps:
         if isinstance(step, AtomStep):
-            join.truths[step.place]
-            if step.filters:
-                _ = step.table.slots
-            elif step.known:
-                join.index(step)
-            else:
-                _ = step.source.n
-            if step.ranked:
-                assert join.rank is not None, "a plan that looks at ranks, without any"
-                step.table.column(join.rank)
+            _prepare_atom(join, step)
+        elif isinstance(step, ChoiceStep):
+            for joined, filter in step.ways:
+                joined.source.blocks(joined.known)
+                _prepare_atom(join, joined)
+                _prepare_atom(join, filter)
+
+
+def _prepare_atom(join: Join, step: AtomStep) -> None:
+    join.truths[step.place]
+    if step.filters:
+        _ = step.table.slots
+    elif step.known:
+        join.index(step)
+    else:
+        _ = step.source.n
+    if step.ranked:
+        assert join.rank is not None, "a plan that looks at ranks, without any"
+        step.table.column(join.rank)

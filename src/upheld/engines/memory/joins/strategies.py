@@ -14,12 +14,14 @@ import numpy as np
 
 from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, MakeRunner, generic, quickest
 from upheld.engines.memory.context import Context
+from upheld.engines.memory.joins import batch as batch_module
 from upheld.engines.memory.joins import side_by_side
 from upheld.engines.memory.joins.batch import Join, batches
 from upheld.engines.memory.joins.bulk_copy import Copying
 from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET
 from upheld.engines.memory.joins.semijoin import Reduced, Reduction, may_pay, pays, split
 from upheld.engines.memory.joins.sinks import HeadsOnly
+from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import LOWEST, Literal
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.language.core import Atom, Rule
@@ -175,7 +177,8 @@ def run_in_batches(delta: Delta, runner: MakeRunner = generic) -> None:
         side_by_side.run_side_by_side(delta.run.context.threads, join, runner, table, rows, atom, rank)
         return
     run = runner(join)
-    for B, width in batches(table, rows, atom, join.plan.start, rank):
+    size = batch_module.CHUNK_WITH_CHOICES if join.plan.has_choices else CHUNK
+    for B, width in batches(table, rows, atom, join.plan.start, rank, size):
         for piece in run.made_of(B, width):
             join.sink.enter(piece)
 

@@ -215,6 +215,11 @@ class Plan:
         return (*(s for s in self.steps if isinstance(s, AtomStep)), *(a for s in choices for a in s.ways[0]))
 
     @cached_property
+    def has_choices(self) -> bool:
+        """Whether some step chooses, for each binding, which of two atoms is joined."""
+        return any(isinstance(step, ChoiceStep) for step in self.steps)
+
+    @cached_property
     def tables(self) -> tuple[Table, ...]:
         """The tables that the steps look into."""
         return tuple(a.table for a in self._atoms)
