@@ -39,15 +39,21 @@ class Threads:
         #: Called with the number of threads that share a piece of work.
         self._note = note
 
-    def run(self, tasks: Sequence[Callable[[Work], object]], look: Callable[[], object]) -> None:
+    def run(
+        self,
+        tasks: Sequence[Callable[[Work], object]],
+        look: Callable[[], object],
+        beside: Callable[[], object] | None = None,
+    ) -> None:
         """Do all of some tasks, and return when they are done. Now and then `look` is called, which may raise.
 
-        Of several tasks that fail, the error of the first one in order is raised.
+        The calling thread does `beside` before it does its share of the tasks. Of several tasks that fail, the error of
+        the first one in order is raised.
         """
-        sharing = min(self.count, len(tasks))
+        sharing = min(self.count, len(tasks) + (beside is not None))
         if self._note is not None and sharing > 1:
             self._note(sharing)
-        Work(tasks, look).do(sharing - 1)
+        Work(tasks, look).do(sharing - 1, beside)
 
 
 #: One thread: the caller does everything.
@@ -78,11 +84,13 @@ class Work:
                 self._stopped = True
                 raise
 
-    def do(self, helpers: int) -> None:
-        """Do the tasks with the help of other threads, and wait for them."""
+    def do(self, helpers: int, beside: Callable[[], object] | None = None) -> None:
+        """Do the tasks with the help of other threads, after something beside them, and wait for all."""
         try:
             if helpers > 0:
                 _pool.ask(self, helpers)
+            if beside is not None:
+                beside()
             self._go_on()
             while not self._is_done(_LOOK_EVERY):
                 self._look()

@@ -3,7 +3,8 @@
 It goes by turns. First all threads take chunks, as they come, and make heads of them: that only reads tables, so no
 thread sees what another one does. Then what was made is entered, in the order of the chunks, in which one thread by
 itself would have made it: so row numbers, counts and changes do not depend on the number of threads. A chunk that makes
-very many heads stops on the way and goes on in the next turn.
+very many heads stops on the way and goes on in the next turn. Where it is safe, the calling thread enters the heads of
+a turn while others make the heads of the next one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from upheld.engines.memory.codegen.hot_rules import MakeRunner
@@ -95,6 +97,7 @@ def run_side_by_side(
         return lambda mine: runner(mine).made_of(batch(table, chunk, first, plan.start, rank), len(chunk))
 
     waiting: deque[_Chunk] = deque()
+    pieces: list[Any] = []
     at = 0
     while at < len(rows) or waiting:
         room = CHUNKS * threads.count - len(waiting)
@@ -102,19 +105,28 @@ def run_side_by_side(
         while at < len(rows) and len(waiting) < CHUNKS * threads.count:
             waiting.append(_Chunk(join, begun(rows[at : at + size])))
             at += size
-        prepare(join)
-        if rank is not None:
-            table.column(rank)
+        beside = isinstance(sink, HeadsOnly) and _are_heads(pieces) and sink.may_enter_beside(pieces)
+        if not beside:
+            _enter(join, pieces)
+            prepare(join)
+            if rank is not None:
+                table.column(rank)
         with sink.sifting() if isinstance(sink, HeadsOnly) else nullcontext():
-            threads.run([chunk.go_on for chunk in waiting if not chunk.is_full], look)
-        pieces: list[Any] = []
+            tasks = [chunk.go_on for chunk in waiting if not chunk.is_full]
+            threads.run(tasks, look, partial(_enter, join, pieces) if beside else None)
+        pieces = []
         while waiting:
             pieces += waiting[0].taken()
             if not waiting[0].is_done:
                 break
             chunk = waiting.popleft()
             join.made = [a + b for a, b in zip(join.made, chunk.came, strict=True)]
-        _enter(join, pieces)
+    _enter(join, pieces)
+
+
+def _are_heads(pieces: Sequence[Any]) -> bool:
+    """Return whether something was made, without a doubt."""
+    return bool(pieces) and not any(isinstance(piece, Doubt) for piece in pieces)
 
 
 def _enter(join: Join, pieces: Sequence[Any]) -> None:

@@ -82,6 +82,10 @@ class HeadsOnly(ABC):
         sifts = self._sifts and not self.wide and rows.dtype == np.int32
         return Heads(self.others(rows) if sifts else rows, len(rows))
 
+    def may_enter_beside(self, pieces: Sequence[Heads]) -> bool:
+        """Return whether one thread may enter heads while others make heads, and is quick to do so."""
+        return False
+
     @abstractmethod
     def known_pairs(self) -> tuple[Any, ...]:
         """Return the heads that need not be made: words of bits, or cells if they are counted, width and height."""
@@ -131,6 +135,17 @@ class HeadSink(HeadsOnly):
         else:
             facts = self.collected.enter(table, rows, self.reject)
         self.collected.context.meter.found(facts)
+
+    def may_enter_beside(self, pieces: Sequence[Heads]) -> bool:
+        plan, head = self.plan, self.plan.head
+        if self.wide or not (self.collected.known_pairs(head).width or head.n == self._appended):
+            return False
+        # Others may read rows and flags of the head's table, which stay where they are if there is room for more: rows
+        # that are entered meanwhile are in none of the sets that are read. Known pairs may be out of date, they are
+        # looked at again. But nobody may look into the tuple index, which is brought up to date by whoever asks for it.
+        atoms = [step for step in plan.steps if isinstance(step, AtomStep)]
+        reads = plan.has_choices or any(step.table is head and (step.filters or not step.known) for step in atoms)
+        return not reads and head.has_room(sum(len(heads.rows) for heads in pieces))
 
     def enter_all(self, pieces: Sequence[Heads]) -> None:
         if self.plan.head.n == self._appended or any(heads.are_known for heads in pieces):
