@@ -40,6 +40,7 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(writer, "WORTH_A_KERNEL", 0)
     monkeypatch.setattr(writer, "_ROWS_AT_A_TIME", 5)
     monkeypatch.setattr(reader, "WORTH_A_KERNEL", 0)
+    monkeypatch.setattr(reader, "WORTH_A_COMPILED_KERNEL", 0)
     with small_parts():
         yield
 

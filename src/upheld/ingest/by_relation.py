@@ -64,13 +64,13 @@ def fitted_facts(
         if type(data) is list and len(data) <= _FEW and are_plain(data, predicate.types):
             fitted[name] = data.copy()
             continue
-        found = read_before.get(name)
-        if found is None:
-            found = _fitted(predicate, data, read)
-        if isinstance(found, FactsError):
-            problems.extend(found.problems)
+        rows = read_before.get(name)
+        if rows is None:
+            rows = _fitted(predicate, data, read)
+        if isinstance(rows, FactsError):
+            problems.extend(rows.problems)
         else:
-            fitted[name] = found
+            fitted[name] = rows
     if problems:
         raise FactsError(problems)
     return fitted
@@ -88,7 +88,7 @@ def _read_side_by_side(
     core: Core, facts: Mapping[str, object], read: Reader, threads: Threads
 ) -> dict[str, Iterable[Row] | FactsError]:
     """Return the rows of the relations that files are given for, or what is wrong with them."""
-    given = [(core.predicates.get(name), data) for name, data in facts.items() if isinstance(data, str | os.PathLike)]
-    files = [(predicate, Path(data)) for predicate, data in given if predicate is not None and not predicate.hidden]
-    found = read_side_by_side(threads, [(path, partial(_fitted, one, path, read)) for one, path in files])
-    return dict(zip((predicate.name for predicate, _ in files), found, strict=True))
+    paths = [(core.predicates.get(name), data) for name, data in facts.items() if isinstance(data, str | os.PathLike)]
+    files = [(predicate, Path(data)) for predicate, data in paths if predicate is not None and not predicate.hidden]
+    rows = read_side_by_side(threads, [(path, partial(_fitted, one, path, read)) for one, path in files])
+    return dict(zip((predicate.name for predicate, _ in files), rows, strict=True))

@@ -459,11 +459,11 @@ def _read_inputs(
 
     inputs = [directive for directive in core.directives if directive.kind == "input"]
     paths = [folder / formats[d].filename if formats[d].has_file else None for d in inputs]
-    found = read_side_by_side(threads, [(path, partial(rows, d)) for path, d in zip(paths, inputs, strict=True)])
+    read_rows = read_side_by_side(threads, [(path, partial(rows, d)) for path, d in zip(paths, inputs, strict=True)])
     result: list[tuple[str, Iterable[Row]]] = []
     problems: list[Problem] = []
     failed: type[UpheldError] = UpheldError
-    for directive, one in zip(inputs, found, strict=True):
+    for directive, one in zip(inputs, read_rows, strict=True):
         if isinstance(one, UpheldError):
             failed = type(one)
             problems.extend(one.problems)

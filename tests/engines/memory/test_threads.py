@@ -19,7 +19,7 @@ import upheld
 from tests.engines.memory.codegen.test_hot_rules import COMPILED, hot, wait
 from tests.helpers.programs.strategies import Case, Update, cases, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
-from upheld.engines.memory.joins import batch, matching, side_by_side, strategies
+from upheld.engines.memory.joins import batch, matching, side_by_side, sinks, strategies
 from upheld.engines.memory.sets import bit_matrix, collected
 from upheld.engines.memory.storage import regions
 from upheld.errors import EvaluationError, LimitReached, UsageError
@@ -126,9 +126,18 @@ def test_work_is_shared():
         time.sleep(0.001)
         go_on(chunk, work)
 
+    beside: list[bool] = []
+    may_enter_beside = sinks.HeadSink.may_enter_beside
+
+    def asked(sink, pieces):
+        beside.append(may_enter_beside(sink, pieces))
+        return beside[-1]
+
     with small_pieces() as widths, pytest.MonkeyPatch.context() as patch:
         patch.setattr(side_by_side._Chunk, "go_on", noted)
+        patch.setattr(sinks.HeadSink, "may_enter_beside", asked)
         upheld.materialise(CLOSURE, {"edge": edges(30, 60)}, algorithm="rematerialise", threads=3)
+    assert any(beside) and not all(beside)
     assert len(names) > 1 and threading.current_thread().name in names
     assert any(name.startswith(threads_module.THREAD) for name in names)
     assert max(widths) > 1

@@ -25,16 +25,16 @@ def read_side_by_side(threads: Threads, files: Sequence[tuple[Path | None, Calla
     shared = sorted((k for k, size in enumerate(sizes) if size), key=lambda k: -sizes[k])
     if threads.count == 1 or len(shared) < 2 or sum(sizes) < WORTH_SHARING:
         return [read() for _, read in files]
-    found = {k: read() for k, (_, read) in enumerate(files) if not sizes[k]}
+    results = {k: read() for k, (_, read) in enumerate(files) if not sizes[k]}
 
     def reading(k: int) -> Callable[[Work], None]:
         def read(work: Work) -> None:
-            found[k] = files[k][1]()
+            results[k] = files[k][1]()
 
         return read
 
     threads.run([reading(k) for k in shared], lambda: None)
-    return [found[k] for k in range(len(files))]
+    return [results[k] for k in range(len(files))]
 
 
 def _size(path: Path) -> int:

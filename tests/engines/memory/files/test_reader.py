@@ -157,12 +157,10 @@ def test_errors_are_those_of_the_careful_reader(file):
         except FactsError as error:
             return error.problems
 
-    worth = reader.WORTH_A_KERNEL
-    reader.WORTH_A_KERNEL = 0
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "WORTH_A_KERNEL", 0)
+        patch.setattr(reader, "WORTH_A_COMPILED_KERNEL", 0)
         assert outcome(columns_in) == outcome(rows_in)
-    finally:
-        reader.WORTH_A_KERNEL = worth
 
 
 @pytest.mark.parametrize("packed", [False, True])

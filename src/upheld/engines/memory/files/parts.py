@@ -47,8 +47,8 @@ def cut(data: Bytes, at: int, before: Places, parts: int) -> list[Part]:
     chunks = -(-(int(before[-1]) + 1) // LINES_AT_A_TIME)
     firsts = range(0, int(before[-1]) + 1, LINES_AT_A_TIME * -(-chunks // parts))
     starts = [at, *(line_start(data, at, before, line) for line in firsts[1:]), len(data)]
-    found = [Part(line, start, end) for line, (start, end) in zip(firsts, pairwise(starts)) if start < end]
-    return found or [Part(0, at, at)]
+    parts_of_file = [Part(line, start, end) for line, (start, end) in zip(firsts, pairwise(starts)) if start < end]
+    return parts_of_file or [Part(0, at, at)]
 
 
 def lines_before_blocks(data: Bytes, at: int, threads: Threads, look: Callable[[], object]) -> Places:

@@ -24,7 +24,7 @@ from upheld.data.columns import Columns, Row, Texts
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.reading import rows_in
 from upheld.engines.memory.files.parts import LINES_AT_A_TIME, Part, cut, lines_before_blocks, parts_for
-from upheld.engines.memory.kernels.jit import compile_kernels, kernel
+from upheld.engines.memory.kernels.jit import are_compiled, compile_kernels, kernel
 from upheld.engines.memory.storage.dictionary import NEWLINE, Bytes, Codes, Places, TextPool
 from upheld.language.terms.ntriples import are_canonical
 from upheld.language.types.columns import ColumnType, NotAValue
@@ -37,6 +37,8 @@ R = TypeVar("R")
 
 #: Bytes below which the careful reader finishes before the kernels are loaded.
 WORTH_A_KERNEL = 1 << 16
+#: As before, where the kernels are loaded: the careful reader parses ten bytes while they parse a hundred.
+WORTH_A_COMPILED_KERNEL = 1 << 10
 
 RETURN, MINUS, PLUS, POINT, ZERO = (ord(c) for c in "\r-+.0")
 #: A delimiter that is one of these is not told from what it separates.
@@ -58,8 +60,9 @@ def columns_in(
     data: bytes, path: Path, types: Sequence[str], format: Format, threads: Threads = ONE_THREAD
 ) -> Columns | list[Row]:
     """Return the rows of a facts file as `rows_in` does, by column if the file is plain and not small."""
-    found = parsed(data, path, types, format, threads) if len(data) >= WORTH_A_KERNEL else None
-    return rows_in(data, path, types, format) if found is None else found
+    worth = WORTH_A_COMPILED_KERNEL if are_compiled() else WORTH_A_KERNEL
+    columns = parsed(data, path, types, format, threads) if len(data) >= worth else None
+    return rows_in(data, path, types, format) if columns is None else columns
 
 
 def parsed(
@@ -122,16 +125,16 @@ def _cut(data: Bytes, path: Path, at: int, threads: Threads, parts: int) -> tupl
 
 def _in_parts(threads: Threads, path: Path, parts: Sequence[P], parse: Callable[[P], R]) -> list[R]:
     """Return what parsing parts of a file returns, in order."""
-    found: dict[int, R] = {}
+    results: dict[int, R] = {}
 
     def parsing(k: int) -> Callable[[Work], None]:
         def run(work: Work) -> None:
-            found[k] = parse(parts[k])
+            results[k] = parse(parts[k])
 
         return run
 
     threads.run([parsing(k) for k in range(len(parts))], lambda: look(path))
-    return [found[k] for k in range(len(parts))]
+    return [results[k] for k in range(len(parts))]
 
 
 class _Lines(NamedTuple):

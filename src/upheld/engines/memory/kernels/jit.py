@@ -153,6 +153,11 @@ def compile_kernels() -> None:
         _state.replaced.clear()
 
 
+def are_compiled() -> bool:
+    """Return whether kernels run as machine code from now on."""
+    return _state.is_compiled
+
+
 def types_of(arguments: tuple[Any, ...]) -> Any:
     """Return the types of arguments, as the compiler distinguishes them."""
     import numba

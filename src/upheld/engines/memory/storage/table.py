@@ -166,7 +166,7 @@ class Table:
 
     def has_room(self, count: int) -> bool:
         """Return whether `count` more rows can be entered with all arrays of rows staying where they are."""
-        return self.n + count + row_kernels.CHUNK + hashing.GROUP <= len(self.rows)
+        return self.n + count + hashing.GROUP <= len(self.rows)
 
     def make_room(self, count: int) -> None:
         """Make room for `count` more rows, also in the tuple index."""
