@@ -213,11 +213,13 @@ class MemoryEngine:
             with uninterrupted():
                 self.context.bits.end_evaluation()
                 self.context.pending.tallies.clear()
+                self.context.pending.counts.clear()  # of columns that were begun in it
                 self.context.journal.undo()
 
     @contextmanager
     def attempt(self) -> Iterator[Mark]:
         context = self.context
+        context.pending.count_all()  # as in a transaction
         context.clock += 1
         before, context.kept_before = context.kept_before, context.clock
         try:

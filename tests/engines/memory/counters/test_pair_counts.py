@@ -47,6 +47,10 @@ def counting_early(chunk: int = 8) -> Iterator[list[tuple[int, int]]]:
         yield sizes
 
 
+def numbers(m):
+    return dict(m._state.bookkeeping.ranks.items())
+
+
 @examples(60)
 @given(st.one_of(cases(2), cyclic_cases(2)), st.sampled_from(THREADS), st.sampled_from(["ranked", "adaptive"]))
 def test_same_as_row_by_row(case, threads, algorithm):
@@ -89,8 +93,7 @@ def test_more_derivations_than_a_cell_counts(threads, recursive):
         rules = "found(x, x) :- first(x, 0).\nfound(x, y) :- found(x, x), first(x, z), second(z, y)."
     with small_pieces(), counting_early() as sizes:
         m = upheld.materialise(rules, facts, algorithm="ranked", threads=threads)
-    numbers = dict(m._state.bookkeeping.ranks.items())
-    totals = {row: total for (name, row), (_, total, _) in numbers.items() if name == "found"}
+    totals = {row: total for (name, row), (_, total, _) in numbers(m).items() if name == "found"}
     assert sizes
     assert totals == {(x, y): middle + (recursive and x == y) for x in range(5) for y in range(5)}
 
@@ -104,7 +107,7 @@ def test_values_that_ascend():
     with counting_early() as sizes:
         m = upheld.materialise("found(x, y) :- first(x, z), second(z, y).", facts, algorithm="ranked", threads=1)
     assert len(sizes) > 1
-    assert {total for (name, _), (_, total, _) in m._state.bookkeeping.ranks.items() if name == "found"} == {4}
+    assert {total for (name, _), (_, total, _) in numbers(m).items() if name == "found"} == {4}
 
 
 def test_new_pairs_are_appended():
@@ -126,7 +129,7 @@ def test_sparse_pairs():
 
 
 def test_an_update_counts_row_by_row():
-    """Only what nothing undoes is counted in a matrix."""
+    """Numbers that are there before an update are not counted in a matrix: nothing would undo it."""
     facts = edges(60, 120)
     with counting_early() as sizes:
         m = upheld.materialise(COMPILED["path"], {"edge": facts[10:]}, algorithm="ranked")
@@ -134,6 +137,40 @@ def test_an_update_counts_row_by_row():
         sizes.clear()
         m.update(insert={"edge": facts[:10]})
         assert not sizes
+
+
+def interrupting(method):
+    """The method, which is interrupted as soon as there is a matrix."""
+
+    def interrupted(pairs, *args, **kwargs):
+        if pairs._matrices:
+            raise KeyboardInterrupt
+        return method(pairs, *args, **kwargs)
+
+    return interrupted
+
+
+@pytest.mark.parametrize("place", ["counted", "end"])
+def test_an_update_that_starts_from_nothing(place):
+    """Numbers that an update begins anew are counted in a matrix; an update that fails leaves the old ones."""
+    facts = edges(60, 240)
+    kept, gone = facts[:120], facts[120:]
+    with counting_early() as sizes:
+        m = upheld.materialise(COMPILED["path"], {"edge": facts}, threads=1)
+        before = numbers(m)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pair_counts.CountedPairs, place, interrupting(getattr(pair_counts.CountedPairs, place)))
+            with pytest.raises(KeyboardInterrupt):
+                m.update(delete={"edge": gone})
+        assert numbers(m) == before
+        assert m["path"].to_set() == upheld.materialise(COMPILED["path"], {"edge": facts})["path"].to_set()
+        sizes.clear()
+        m.update(delete={"edge": gone})
+        assert sizes
+    fresh = upheld.materialise(COMPILED["path"], {"edge": kept}, threads=1)
+    assert {f: (t, s) for f, (_, t, s) in numbers(m).items()} == {f: (t, s) for f, (_, t, s) in numbers(fresh).items()}
+    change = m.update(insert={"edge": gone})
+    assert change.inserted["path"].to_set() == {row for name, row in before if name == "path"} - fresh["path"].to_set()
 
 
 def test_nothing_is_left_of_a_run_that_fails():

@@ -28,7 +28,7 @@ from upheld.engines.memory.rounds.bytecode import Columns, by_table
 from upheld.engines.memory.rounds.records import LOGGED
 from upheld.engines.memory.sets.collected import Collected, MadeRows, too_many_derivations
 from upheld.engines.memory.sets.expressions import Settled
-from upheld.engines.memory.sets.journal import Journal
+from upheld.engines.memory.sets.journal import NO_LOG, Journal
 from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
@@ -110,7 +110,10 @@ class Counting:
 
     def _look_up(self, collected: Collected, table: Table, values: MadeRows, reject: Truth) -> None:
         """Count heads in the rows that have their values."""
-        log, used = self.journal.log(table, self.numbers, self.sign, len(values))
+        if self._pairs is not None:
+            log, used = NO_LOG, np.zeros(1, np.int64)
+        else:
+            log, used = self.journal.log(table, self.numbers, self.sign, len(values))
         collected.tally(table, values, reject, self.numbers, self.sign, log, used)
 
     def add_counts(self, table: Table, rows: Rows, counts: Codes) -> None:

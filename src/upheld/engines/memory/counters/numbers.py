@@ -291,11 +291,12 @@ class MemoryRanks(RoundByRound):
         self._note_ends()
         self.top += 1
         journal = self.context.journal
+        changed = () if self._pairs.is_undone_as_a_whole else (self.rank, self.support)
         self.context.pending.count_tallies()
         for table, rows in own_set(facts).listed():
             self._pairs.take_for(table, rows)
             rank, total, support = (table.column(name) for name in self.columns)
-            for name in (self.rank, self.support):
+            for name in changed:
                 journal.note_values(table, name, rows)
             count_kernels.rank_on_top(rows, self.top, rank, total, support)
 

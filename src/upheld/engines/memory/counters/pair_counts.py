@@ -6,7 +6,8 @@ each possible pair instead, and the bytes of one first argument lie close togeth
 be looked up. Else it is one more than the derivations that are counted there and not in the column yet: they are added
 when somebody reads the column, or when nothing more is derived.
 
-Nothing of it is noted in a journal, so it serves materialisations, and no updates.
+Nothing of it is noted in a journal, so it serves materialisations, and updates that begin a column anew: if they fail,
+the column goes.
 """
 
 from __future__ import annotations
@@ -119,6 +120,8 @@ class CountedPairs:
 
     def __init__(self, context: Context, numbers: str):
         self.context, self.numbers = context, numbers
+        #: Where the journal was when the column was begun.
+        self._begun = context.journal.place
         #: Where there are matrices, this is in the list of pending counts.
         self._pending: weakref.ref[PendingCounts] = weakref.ref(self)
         self._matrices: dict[Table, PairCounts] = {}
@@ -129,10 +132,15 @@ class CountedPairs:
         #: The rows that the last run has found. They belong to the set when the next one begins, or are taken out.
         self._found: dict[Table, Rows] = {}
 
+    @property
+    def is_undone_as_a_whole(self) -> bool:
+        """Whether the column goes if the changes that come next are undone."""
+        return not self.context.journal.is_open or self.context.journal.place == self._begun
+
     def begin(self, reject: Spelling | None) -> bool:
         """Begin a run that finds the facts outside a set. Return whether it may count pairs here."""
         owner = self.context.bits.owner(reject) if isinstance(reject, int) else None
-        if not isinstance(owner, Named) or self.context.journal.is_open:
+        if not isinstance(owner, Named) or not self.is_undone_as_a_whole:
             return False
         if self._set is None or self._set[0]() is not owner or self._set[1] != owner.losses:
             self.settle()

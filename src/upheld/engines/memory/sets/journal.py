@@ -19,7 +19,8 @@ from upheld.runtime.interruptions import uninterrupted
 #: The number of rows that a kernel has written into a log.
 Used = npt.NDArray[np.int64]
 
-_NO_LOG: Rows = np.empty(0, np.int32)
+#: The log of changes that nobody undoes.
+NO_LOG: Rows = np.empty(0, np.int32)
 
 
 class Mark:
@@ -41,6 +42,9 @@ class Journal:
 
     def __init__(self) -> None:
         self.entries: list[Callable[[], None]] | None = None
+        #: A number that grows with every place to go back to. Whatever began at the present one goes as a whole if the
+        #: changes since are undone, so its own changes need not be noted.
+        self.place = 0
 
     @property
     def is_open(self) -> bool:
@@ -49,6 +53,7 @@ class Journal:
     def begin(self) -> None:
         assert self.entries is None, "changes that were neither kept nor undone"
         self.entries = []
+        self.place += 1
 
     def undo(self) -> None:
         """Undo all changes since the beginning; then nothing more is noted."""
@@ -59,6 +64,7 @@ class Journal:
     def mark(self) -> Mark:
         """Return the place that the journal has come to."""
         assert self.entries is not None, "what is done outside of a transaction cannot be undone"
+        self.place += 1
         return Mark(self.entries, len(self.entries))
 
     def note(self, undo: Callable[[], None]) -> None:
@@ -70,7 +76,7 @@ class Journal:
         """Return arrays in which a kernel notes the rows to which it adds an amount, once for each time."""
         used = np.zeros(1, np.int64)
         if self.entries is None:
-            return _NO_LOG, used
+            return NO_LOG, used
         log = np.empty(room, np.int32)
 
         def undo() -> None:
