@@ -97,6 +97,11 @@ class Stratum:
         return any(rule.negative for rule in self.rules)
 
     @cached_property
+    def derives_pairs(self) -> bool:
+        """Whether all heads of rules have two arguments."""
+        return all(len(rule.head.terms) == 2 for rule in self.rules)
+
+    @cached_property
     def classes(self) -> frozenset[int]:
         """The classes of facts in this stratum."""
         return self.stratification.classes_in(self.index)

@@ -146,7 +146,7 @@ def has_started_again(state: State, forecast: Forecast | None) -> None:
     books = state.keeping(Ranked)
     after = derivations_of_all(state.strata, books.ranks)
     books.costs.of_all(state.strata, books.ranks).learn(forecast, None, after)
-    note_all(state, forecast.text(True, after + forecast.beside))
+    note_all(state, forecast.text(True, forecast.cost_of_starting_again(after)))
 
 
 def note_all(state: State, choice: str) -> None:
@@ -223,7 +223,8 @@ class Adaptive:
             insert(s, I, self.E_plus, D, A, self.gone, ranks)
         after = ranks.derivations(s)
         if self.is_again:
-            self.spent = cost_of_deleting(self.lost) + after + (self.forecast.beside if self.forecast else 0)
+            again = self.forecast.cost_of_starting_again(after) if self.forecast else after
+            self.spent = cost_of_deleting(self.lost) + again
         else:
             self.spent = cost_of_maintaining(self.size, self.lost, after, self.read)
         if self.forecast is not None:

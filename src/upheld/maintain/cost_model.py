@@ -9,10 +9,10 @@ A stratum has two elasticities. By `lost`, deletion takes derivations away. By `
 were taken away without need are back; and as an insertion undoes a deletion, by `net` new ones appear. Each begins with
 an assumption, and learns from every update in which a good part of the facts changes.
 
-Costs are in derivations: 1 is the cost of one that is found while a program is materialised with ranks. All quantities
-are counted and none is timed, so the same updates lead to the same choices, on every machine and in all tasks of a
-cluster. `benchmarks.measure.choices.cost_model` computes the constants of the first two groups from measurements of the
-calibration workloads.
+Costs are in derivations: 1 is the cost of the first one of a fact while a program is materialised with ranks. All
+quantities are counted and none is timed, so the same updates lead to the same choices, on every machine and in all
+tasks of a cluster. `benchmarks.measure.choices.cost_model` computes the constants of the first two groups from
+measurements of the calibration workloads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from upheld.language.strata import Stratification, Stratum
 # -- costs, in derivations ---------------------------------------------------------------------------------------------
 
 #: To take a derivation away; to add one to facts that are there; to read a changed fact for an atom of a rule.
-LOSING, GAINING, READING = 1.8, 1.5, 2.0
+LOSING, GAINING, READING = 2.1, 1.8, 1.0
+#: To find a derivation of a fact that is known; and of a known pair where all strata start again: matrices count these.
+REPEATED, REPEATED_PAIR = 0.6, 0.1
 #: To forget a fact of a stratum that starts again; to compare a fact with the former ones where all strata do, and to
 #: make the plans that updates need anew, with the ranks.
 FORGETTING, COMPARING, RENEWING = 1.0, 0.25, 10_000
@@ -103,7 +105,8 @@ class Forecast:
 
     part: Part
     size: int
-    #: The cost of starting again apart from derivations.
+    #: The cost of a derivation for starting again, in the mean, and the cost of that apart from derivations.
+    price: float
     beside: float
     maintaining: float
     again: float
@@ -111,6 +114,10 @@ class Forecast:
     @property
     def prefers_again(self) -> bool:
         return self.maintaining > self.again
+
+    def cost_of_starting_again(self, after: float) -> float:
+        """Return the cost of starting again, for `after` derivations."""
+        return self.price * after + self.beside
 
     def text(self, is_again: bool, spent: float) -> str:
         """Return the choice that was made, the expected costs of both, and what was spent."""
@@ -128,14 +135,18 @@ class Experience:
         self.read = Ratio(1.0)
         self._in_vain = self._waiting = 0
 
-    def forecast(self, size: int, part: Part, beside: float) -> Forecast:
-        """Compare the costs for `size` derivations; `beside` is that of starting again, but for these and reading."""
+    def forecast(self, size: int, part: Part, price: float, beside: float) -> Forecast:
+        """Compare the costs for `size` derivations.
+
+        To start again costs `price` for each of them, and beside that reading what is there, and `beside`.
+        """
         lost, net = self.lost.share(part.gone) * size, self.net.share(part.gone) * size
         left = size - net
         after = left / max(1 - self.net.share(part.new), 0.001)
         back = max(lost - net, 0.0)
         maintaining = LOSING * lost + GAINING * (back + after - left) + READING * part.read
-        return Forecast(part, size, part.there + beside, maintaining, after + part.there + beside)
+        beside += part.there
+        return Forecast(part, size, price, beside, maintaining, price * after + beside)
 
     def learn(self, forecast: Forecast, lost: float | None, after: int) -> None:
         """Learn from an update that took away `lost` derivations, if that is known, and left `after`."""
@@ -195,7 +206,8 @@ class CostModel:
         part = part_below(s, I, D, A) if size > SMALL else None
         if part is None:
             return None
-        return self.of(s).forecast(size, part, FORGETTING * facts_of(s, I))
+        facts = facts_of(s, I)
+        return self.of(s).forecast(size, part, deriving(size, facts, REPEATED) / size, FORGETTING * facts)
 
     def forecast_of_all(
         self, strata: Stratification, ranks: Ranks, E: FactSet, I: FactSet, gone: int, new: int
@@ -210,7 +222,8 @@ class CostModel:
             return None
         experience = self.of_all(strata, ranks)
         part = Part(gone / max(there, 1), new / max(then, 1), experience.read.value * (gone + new), then)
-        return experience.forecast(size, part, COMPARING * I.count() + RENEWING)
+        price = deriving_all(strata, ranks, I) / max(size, 1)
+        return experience.forecast(size, part, price, COMPARING * I.count() + RENEWING)
 
 
 def costs_more_than_again(size: int, lost: int, going: float) -> bool:
@@ -234,6 +247,18 @@ def cost_of_maintaining(size: int, lost: int, after: int, read: float) -> float:
 def derivations_of_all(strata: Stratification, ranks: Ranks) -> int:
     """Return the derivations of all strata."""
     return sum(ranks.derivations(s) for s in strata.with_rules)
+
+
+def deriving(size: int, facts: int, repeated: float) -> float:
+    """Return the cost of finding `size` derivations of `facts` facts, or of fewer."""
+    first = min(size, facts)
+    return first + repeated * (size - first)
+
+
+def deriving_all(strata: Stratification, ranks: Ranks, I: FactSet) -> float:
+    """Return the cost of finding the derivations of all strata."""
+    repeated = {True: REPEATED_PAIR, False: REPEATED}
+    return sum(deriving(ranks.derivations(s), facts_of(s, I), repeated[s.derives_pairs]) for s in strata.with_rules)
 
 
 def facts_of(s: Stratum, I: FactSet) -> int:
