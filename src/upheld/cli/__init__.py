@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import textwrap
 import traceback
 from collections.abc import Sequence
@@ -23,6 +24,9 @@ examples:
   upheld demo
   upheld run reach.dl -F facts -D out
 """
+
+#: Objects that may come before garbage is looked for.
+GARBAGE = 100_000
 
 COMMANDS = (run, apply, query, check, diff, explain, owl, pipeline, warm, demo, experiments)
 
@@ -78,6 +82,8 @@ def _usage(command: argparse.ArgumentParser) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: one of those in `outcome`."""
     options = parser().parse_args(arguments)
+    # Modules are many objects that stay. To go through them while more are imported would take a tenth of a short run.
+    gc.set_threshold(GARBAGE)
     try:
         with standard_output(), warnings_shown():
             code: int = options.execute(options)

@@ -11,7 +11,6 @@ from typing import Protocol
 from upheld.algebra.engine import Engine
 from upheld.algebra.meter import Meter
 from upheld.data.factfiles import Reader, Writer, facts_text, rows_in
-from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import MissingDependency, Problem, UsageError, nearest, quote
 from upheld.language.core import Core
 from upheld.runtime.limits import Limits
@@ -44,6 +43,8 @@ def open_engine(
     if not isinstance(name, str):
         return name.open(core, limits)
     if name == "reference":
+        from upheld.engines.reference.engine import ReferenceEngine
+
         return ReferenceEngine(Meter(limits))
     if name == "memory":
         engine: Engine = _memory("engine").MemoryEngine(core, Meter(limits), threads=threads)

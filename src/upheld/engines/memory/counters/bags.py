@@ -19,7 +19,7 @@ from upheld.engines.memory.plans.plan import LOWEST
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, membership
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth, are_in
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
+from upheld.engines.memory.storage.table import Rows, Table, each_once
 from upheld.language.core import Atom, Fact, Rule
 from upheld.language.strata import Stratum
 
@@ -224,7 +224,7 @@ class MemoryInstances:
         rows: dict[Table, list[Rows]] = {}
         for group, atom in atoms:
             rows.setdefault(self.matcher.context.tables[atom.predicate], []).append(group.rows(self.matcher, atom))
-        return Settled(self.matcher.context, {t: distinct_rows(np.concatenate(parts)) for t, parts in rows.items()})
+        return Settled(self.matcher.context, {t: each_once(np.concatenate(parts)) for t, parts in rows.items()})
 
 
 def _distinct(parts: Sequence[Codes]) -> Codes:

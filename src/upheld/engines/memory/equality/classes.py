@@ -27,7 +27,7 @@ from upheld.engines.memory.sets.expressions import Settled, load_codes, membersh
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows as RowNumbers
-from upheld.engines.memory.storage.table import Table, distinct_rows
+from upheld.engines.memory.storage.table import Table, each_once
 from upheld.language.equality.equality import Equality, constant_columns
 from upheld.language.values import Value
 
@@ -375,7 +375,7 @@ class MemoryClasses:
             while i < len(keys):
                 i, on, count = index.probe(table, keys, i, on, truth, _NO_REPEATS, parents, matches)
                 result.append(matches[:count].copy())
-        return distinct_rows(np.concatenate(result))
+        return each_once(np.concatenate(result))
 
     # -- classes -------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import Deferred, MemorySet, own_set
 from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, are_in, selected
-from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
+from upheld.engines.memory.storage.table import Rows, Table, each_once
 from upheld.language.core import Rule
 
 #: Heads of a rule on average from which on a batch repays what it costs to begin.
@@ -101,7 +101,7 @@ def collect_derivable(
                 bodies = copying.target.find(B, len(origins), copying.plan.terms, copying.plan.constants)
                 there = are_in(copying.target, bodies, where[Place.P])
                 matcher.context.meter.instances(copying.rules[0], int(np.count_nonzero(there)))
-                collect(distinct_rows(origins[there]))
+                collect(each_once(origins[there]))
         few.add(table, selected(table, wanted, ~collected.truth))
     few.collect()
     for occurrence, table, mine in few.left:

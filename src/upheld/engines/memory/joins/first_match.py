@@ -17,7 +17,7 @@ from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.plans.plan import Plan
 from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
+from upheld.engines.memory.storage.table import Rows, Table, each_once
 from upheld.language.core import Rule
 
 #: Rows for each head from which on it is better to take a few at a time than all at once.
@@ -37,7 +37,7 @@ def find_derivable(
 
         def taken(B: Codes, width: int) -> None:
             matcher.context.meter.instances(rule, width)
-            found(distinct_rows(B[row].astype(np.int32)))
+            found(each_once(B[row].astype(np.int32)))
 
         return matcher.join(part, where, FunctionSink(taken))
 

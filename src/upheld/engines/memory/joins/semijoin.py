@@ -25,7 +25,7 @@ from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.plans.plan import AtomStep, Literal, Place, Plan
 from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.codec import Codec
-from upheld.engines.memory.storage.table import Rows, Table, distinct_rows, key_view
+from upheld.engines.memory.storage.table import Rows, Table, each_once, key_view
 from upheld.language.core import Atom
 from upheld.language.hypertrees.jointree import SMALLER, Tree, edges_from
 from upheld.language.syntax.ast import Constant, Variable
@@ -78,7 +78,7 @@ class Reduction:
         for i in self.literals:
             table = self._table(i)
             kept[table] = active[i] if table not in kept else np.concatenate([kept[table], active[i]])
-        return active[self.start], {table: distinct_rows(some) for table, some in kept.items()}
+        return active[self.start], {table: each_once(some) for table, some in kept.items()}
 
     def _atom(self, i: int) -> Atom:
         return self.atom if i == self.start else self.literals[i].atom

@@ -28,7 +28,7 @@ from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.rows_by_table import numbered_rows, selected_rows, set_bit
 from upheld.engines.memory.sets.truth_tables import NO_FACTS, NOTHING, Spelling, Truth, selected
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table, distinct_rows, distinct_values
+from upheld.engines.memory.storage.table import Rows, Table, distinct_values, each_once
 from upheld.language.core import Atom
 from upheld.language.strata import Stratification, Stratum
 from upheld.language.syntax.ast import Constant
@@ -431,7 +431,7 @@ class Combined(Deferred):
             more = right.of(table)
         if not len(mine) or not len(more):
             return mine if len(mine) else more
-        return distinct_rows(np.concatenate([mine, more]))
+        return each_once(np.concatenate([mine, more]))
 
     def of_tables(self, tables: Collection[Table]) -> dict[Table, Rows]:
         if self.now is not None or self.has_work():
@@ -536,7 +536,7 @@ def _together(some: dict[Table, Rows], more: dict[Table, Rows]) -> dict[Table, R
     """Return the rows of two sets, each once."""
     for table, rows in more.items():
         mine = some.get(table)
-        some[table] = rows if mine is None else distinct_rows(np.concatenate([mine, rows]))
+        some[table] = rows if mine is None else each_once(np.concatenate([mine, rows]))
     return some
 
 

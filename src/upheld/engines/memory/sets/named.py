@@ -16,7 +16,7 @@ from upheld.engines.memory.sets.expressions import NO_ROWS, MemorySet, Settled, 
 from upheld.engines.memory.sets.rows_by_table import clear_bit, selected_rows, set_bit
 from upheld.engines.memory.sets.truth_tables import Spelling
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
+from upheld.engines.memory.storage.table import Rows, Table, each_once
 from upheld.runtime.interruptions import uninterrupted
 
 #: Entries of a log from which on it is made anew if it holds more rows than the table has.
@@ -266,7 +266,7 @@ class Named(MemorySet):
         if not log:
             return NO_ROWS
         # A row may have left the set and come back, so it may stand in the log twice.
-        rows = log[0] if len(log) == 1 else distinct_rows(np.concatenate(log))
+        rows = log[0] if len(log) == 1 else each_once(np.concatenate(log))
         out = np.empty(len(rows), np.int32)
         rows = out[: flag_kernels.select(rows, table.flags, truth, out)]
         self._shorten_log(table, rows)
@@ -289,7 +289,7 @@ class Named(MemorySet):
             if log is None:
                 scanned.append(table)
             elif log:
-                logged[table] = log[0] if len(log) == 1 else distinct_rows(np.concatenate(log))
+                logged[table] = log[0] if len(log) == 1 else each_once(np.concatenate(log))
         chosen = selected_rows(logged, self.context.truths[self._bit])
         for table in logged:
             self._shorten_log(table, chosen.get(table, NO_ROWS))

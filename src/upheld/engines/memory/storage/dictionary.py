@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from upheld.data.columns.utf8 import Part
 from upheld.engines.memory.kernels.jit import kernel, prefetch, word_at
+from upheld.engines.memory.storage.table import each_once
 from upheld.runtime.limits import reserve
 
 Bytes = npt.NDArray[np.uint8]
@@ -214,7 +215,7 @@ class TextPool:
                 self._made = made, is_made
         fresh = codes[~is_made[codes]]
         if len(fresh):
-            fresh = np.unique(fresh)
+            fresh = each_once(fresh)
             made[fresh] = self.strings(fresh)
             is_made[fresh] = self._starts[fresh] >= 0  # a code that is free has no text, and may get one
         return made[codes]

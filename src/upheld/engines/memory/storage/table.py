@@ -11,7 +11,7 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from upheld.runtime.memory import check_room
 from upheld.runtime.threads import ONE_THREAD, Threads
 
 Rows = npt.NDArray[np.int32]
+Integer = TypeVar("Integer", bound=np.integer[Any])
 #: A number for each row of a table.
 Column = npt.NDArray[np.int32]
 
@@ -652,9 +653,9 @@ def _pool_for(lengths: npt.NDArray[np.int64]) -> Rows:
     return np.empty(room + room // 8 + 2 * int(lengths.max(initial=4)), np.int32)
 
 
-def distinct_rows(rows: Rows) -> Rows:
-    """Return row numbers in order, each once. Sorting them is many times faster than `np.unique`, which hashes."""
-    ordered = np.sort(rows)
+def each_once(numbers: npt.NDArray[Integer]) -> npt.NDArray[Integer]:
+    """Return numbers in order, each once. Sorting them is many times faster than `np.unique`, which hashes."""
+    ordered = np.sort(numbers)
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
 
 
