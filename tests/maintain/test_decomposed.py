@@ -43,7 +43,9 @@ def test_all_rules_decomposed():
 
 
 def test_streams_have_every_kind_of_node():
-    """Recursive ones, with negated atoms, with comparisons, used twice, and joins of nodes that are projected."""
+    """Recursive ones, with negated atoms, with comparisons, used twice, joins of nodes that are projected, and nodes
+    that read what they have in common.
+    """
     seen: Counter[str] = Counter()
     for seed in range(100):
         stream = random_decomposed_stream(seed, updates=1)
@@ -54,9 +56,12 @@ def test_streams_have_every_kind_of_node():
         seen["negated"] += any(rule.negative for rule in nodes)
         seen["compared"] += any(rule.builtins for rule in nodes)
         seen["shared"] += any(used[rule.head.predicate] > 1 for rule in nodes)
-        seen["projected"] += any(a.predicate not in stream.written.predicates for rule in nodes for a in rule.positive)
+        reading = [r for r in nodes if any(a.predicate not in stream.written.predicates for a in r.positive)]
+        # The name of a node has the body that it was made with.
+        seen["projected"] += any("[" in rule.head.predicate[1:] for rule in reading)
+        seen["common"] += any("[" not in rule.head.predicate[1:] for rule in reading)
     assert seen["decomposed"] > 90 and min(seen[kind] for kind in ("recursive", "negated", "compared")) > 20, seen
-    assert seen["shared"] and seen["projected"], seen
+    assert seen["shared"] and seen["projected"] and seen["common"], seen
 
 
 def _is_recursive(rule: Rule, stream: Stream) -> bool:

@@ -19,6 +19,7 @@ from upheld.language.hypertrees.estimates import Statistics
 from upheld.language.hypertrees.hypergraph import hypergraph_of
 from upheld.language.hypertrees.projecting import project_early
 from upheld.language.hypertrees.rewriting import Nodes, decompose
+from upheld.language.hypertrees.sharing import share_joins
 
 AUTO, NEVER, ALWAYS, ALL = "auto", "never", "always", "all"
 MODES = (AUTO, NEVER, ALWAYS, ALL)
@@ -77,6 +78,7 @@ def decompose_program(core: Core, facts: int, statistics: Callable[[], Statistic
             over_nodes = decompose(rule, decision.choice.decomposition, nodes, copied=decision.acyclic)
             rule = project_early(over_nodes, nodes, Costs(rule, known))
         rules.append(rule)
+    share_joins(nodes, known)
     if nodes.rules:
         core = replace(core, predicates=core.predicates | nodes.predicates, rules=(*rules, *nodes.rules.values()))
     return Decomposed(core, tuple(decisions.values()))

@@ -53,16 +53,16 @@ class Nodes:
 
     def atom(self, kept: frozenset[str], body: Rule) -> Atom:
         """Return an atom that holds where the body of a rule does, for the variables kept of it."""
-        names = _names(body, kept)
-        renamed = _renamed(body, names)
-        columns = [v for v in names if v in kept]
-        inner = [Variable(names[v]) for v in columns]
-        name = f"[{', '.join(v.name for v in inner)}: {_body_text(renamed)}]"
+        name, renamed, columns = _described(kept, body)
         if name not in self.rules:
-            self.rules[name] = replace(renamed, head=Atom(name, tuple(inner)))
-            types = tuple(self._type(v.name, renamed.positive) for v in inner)
-            self.predicates[name] = Predicate(name, tuple(v.name for v in inner), types, hidden=True)
+            self.rules[name] = renamed
+            types = tuple(self._type(v, renamed.positive) for v in renamed.head.variables())
+            self.predicates[name] = Predicate(name, tuple(renamed.head.variables()), types, hidden=True)
         return Atom(name, tuple(map(Variable, columns)))
+
+    def name(self, columns: frozenset[str], body: Rule) -> str:
+        """Return the name of the node that an atom for the body of a rule is of, which may not be there yet."""
+        return _described(columns, body)[0]
 
     def _type(self, variable: str, atoms: Iterable[Atom]) -> str:
         return next(
@@ -139,6 +139,17 @@ def decompose_rules(core: Core, decompositions: Mapping[Rule, Decomposition]) ->
 
 
 # -- nodes that are the same but for the names of their variables -----------------------------------------------------
+
+
+def _described(variables: frozenset[str], body: Rule) -> tuple[str, Rule, list[str]]:
+    """Return the name of the node for some variables of a body, its rule, and the variables in the order of columns."""
+    names = _names(body, variables)
+    renamed = _renamed(body, names)
+    columns = [v for v in names if v in variables]
+    inner = tuple(Variable(names[v]) for v in columns)
+    name = f"[{', '.join(v.name for v in inner)}: {_body_text(renamed)}]"
+    return name, replace(renamed, head=Atom(name, inner)), columns
+
 
 #: A term under names given so far: comparable, and equal where the term is the same.
 _Key = tuple[int, int, bool, str]
