@@ -223,6 +223,17 @@ class Ranks(Protocol):
 Numbered = Numbers | Ranks
 
 
+class Agenda(NamedTuple):
+    """The rounds of a stratum that are still to be looked at, as `maintain.counting` lists them.
+
+    Instances that may stop or begin to fire in a round, and facts that may have another level.
+    """
+
+    loss: dict[int, Instances]
+    gain: dict[int, Instances]
+    doubt: dict[int, FactSet]
+
+
 class Trace(Protocol):
     """The multisets of algorithm 2, a number for each fact and round, and the level of each fact: its first round.
 
@@ -276,6 +287,17 @@ class Trace(Protocol):
         self, found: Instances, stratum: Stratum, round: int, P: FactSet, N: FactSet, *, old: bool = False
     ) -> tuple[Instances, Instances]:
         """The instances that fire from `P` and `N` in this round, by new or by old levels, and the others."""
+        ...
+
+    def small_rounds(
+        self, agenda: Agenda, s: Stratum, I: FactSet, D: FactSet, A: FactSet, L: FactSet
+    ) -> tuple[FactSet, FactSet]:
+        """Go through the next rounds of an agenda, as many as the engine likes, and none if it likes none.
+
+        Return the facts whose old instances are still to be listed for loss, and the facts whose instances are to be
+        listed for gain. Law: when they are listed, trace, agenda, `D`, `A`, `L` and the instances considered are the
+        same as if the caller had gone through these rounds as `maintain.counting` does.
+        """
         ...
 
     def items(self) -> Iterable[tuple[Fact, Mapping[int, int], int]]:

@@ -35,7 +35,10 @@ BACK = {"delete": INSERT, "insert": {**DELETE, "edge": [row for row in DELETE["e
 QUICK = ("flags.select", "flags.set_bits", "flags.clear_bits", "rows.gather", "rows.make_rows")
 MODULES = (
     *(f"kernels.{name}" for name in ("hashing", "rows", "flags", "pairs", "counts", "indexes", "copies", "groups")),
-    *(f"rounds.{name}" for name in ("tables", "instances", "interpreter", "many_rules")),
+    *(
+        f"rounds.{name}"
+        for name in ("tables", "instances", "interpreter", "many_rules", "levels.agenda", "levels.kernel")
+    ),
     "storage.dictionary",
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from upheld.algebra.counters import rank_sums, renumbered, sums_of_ranks
+from upheld.algebra.counters import Agenda, rank_sums, renumbered, sums_of_ranks
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.rounds import RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances, SetEngine
@@ -219,6 +219,11 @@ class PlainTrace:
             fires = fires and _round(i, stratum, self.old if old else self.new) == round
             (fire if fires else quiet).append(i)
         return InstanceList(self.engine, fire), InstanceList(self.engine, quiet)
+
+    def small_rounds(
+        self, agenda: Agenda, s: Stratum, I: FactSet, D: FactSet, A: FactSet, L: FactSet
+    ) -> tuple[Facts, Facts]:
+        return Facts(self.engine), Facts(self.engine)
 
     def items(self) -> Iterable[tuple[Fact, dict[int, int], int]]:
         for fact, counts in self.counts.items():

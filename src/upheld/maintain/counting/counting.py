@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from upheld.algebra.counters import Trace
+from upheld.algebra.counters import Agenda, Trace
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, bag, instances, settle
 from upheld.language.strata import Stratum
@@ -46,9 +46,8 @@ class Rounds:
     def __init__(self, s: Stratum, I: FactSet, D: FactSet, A: FactSet, trace: Trace):
         self.s, self.I, self.D, self.A, self.trace = s, I, D, A, trace
         self.L = I.engine.named("L")
-        self.loss: dict[int, Instances] = {}
-        self.gain: dict[int, Instances] = {}
-        self.doubt: dict[int, FactSet] = {}
+        self.agenda = Agenda({}, {}, {})
+        self.loss, self.gain, self.doubt = self.agenda
 
     def follow(self, E_minus: FactSet, E_plus: FactSet) -> None:
         """Bring the trace of the stratum up to date with changes of explicit facts and of lower strata."""
@@ -57,6 +56,7 @@ class Rounds:
             self.doubt[1] = doubted
         self.list_losses(D, A)
         self.list_gains(A, D)
+        self.pass_small_rounds()
         while rounds := self.loss.keys() | self.gain.keys() | self.doubt.keys():
             i = min(rounds)
             N = self.doubt.pop(i, I.engine.nothing)
@@ -80,6 +80,16 @@ class Rounds:
                 self.list_losses(settle(vanished | earlier))
             if appeared:
                 self.list_gains(appeared)
+            self.pass_small_rounds()
+
+    def pass_small_rounds(self) -> None:
+        """Go through the next rounds as far as the engine has a shorter way."""
+        # Morally:  nothing. The loop of `follow` goes through all rounds.
+        lost, gained = self.trace.small_rounds(self.agenda, self.s, self.I, self.D, self.A, self.L)
+        if lost:
+            self.list_losses(lost)
+        if gained:
+            self.list_gains(gained)
 
     @phase("deleted")
     def list_losses(self, via: FactSet, via_not: FactSet | None = None) -> None:

@@ -23,7 +23,7 @@ def test_every_kernel_has_a_test():
     """Each kernel is named in a test, or called by a kernel that is."""
     text = "".join(map(inspect.getsource, (test_rows, test_regions, test_indexes, test_atom_classes, test_bulk_copy)))
     helpers = {"mix", "same_key", "copy_key", "columns_equal", "hash_columns"}
-    helpers |= {"free_block", "size_class", "slot_of_block"}
+    helpers |= {"free_block", "size_class", "slot_of_block", "entry_of_round", "add_in_round"}
     of_indexes = {f"{verb}_{kind}" for verb in ("remove_from", "renumber_in", "link") for kind in ("chains", "blocks")}
     assert "test_rows_are_taken_out_and_renumbered" in text
     helpers |= of_indexes | set(test_regions.KERNELS)  # which are run one by one, with yields
@@ -67,4 +67,5 @@ def test_fields_of_records_have_names():
                         offsets.append(ast.unparse(node))
     assert offsets == []
     of_strata = {"changes.py", "due.py", "finding.py", "kernel.py", "net.py", "numbers.py", "patterns.py"}
-    assert files == {"instances.py", "interpreter.py", "many_rules.py", "tables.py"} | of_strata
+    of_levels = {"agenda.py", "kernel.py"}
+    assert files == {"instances.py", "interpreter.py", "many_rules.py", "tables.py"} | of_strata | of_levels

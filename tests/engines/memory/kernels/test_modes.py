@@ -25,7 +25,10 @@ KERNELS = [
 
 #: What is of use in one mode only.
 MORE = {
-    "NUMBA_DISABLE_JIT": [str(HERE / "codegen" / "source_in_plain_python.py"), str(HERE / "rounds" / "test_driver.py")]
+    "NUMBA_DISABLE_JIT": [
+        str(HERE / "codegen" / "source_in_plain_python.py"),
+        *(str(HERE / "rounds" / f"test_{name}.py") for name in ("driver", "levels")),
+    ]
 }
 
 

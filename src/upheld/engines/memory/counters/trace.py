@@ -7,13 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from upheld.algebra.counters import Agenda
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_bag, own_instances
 from upheld.engines.memory.counters.counting import numbered
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.plans.plan import Place
-from upheld.engines.memory.sets.expressions import Settled, filtered, own_set
+from upheld.engines.memory.rounds.levels.driver import LevelRounds
+from upheld.engines.memory.sets.expressions import MemorySet, Settled, filtered, own_set
+from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.language.core import Fact
@@ -48,6 +51,7 @@ class MemoryTrace:
         self._entries: dict[Table, Entries] = {}
         self.context.holders.add(self)
         self._placed: list[tuple[Table, Rows]] = []
+        self._small = LevelRounds(matcher)
 
     def gain(self, derivations: Bag, round: int) -> Settled:
         return self._add(derivations, round, 1)
@@ -62,7 +66,7 @@ class MemoryTrace:
         return Settled(self.context, {table: rows for table, (rows, _) in counted.items()})
 
     def _change(self, table: Table, rows: Rows, counts: Codes, round: int, sign: int) -> None:
-        entries = self._entries.setdefault(table, Entries())
+        entries = self.numbers_of(table)
         entries.make_room(len(rows))
         done, undone = np.zeros(1, np.int64), np.zeros(1, np.int64)
 
@@ -88,9 +92,13 @@ class MemoryTrace:
         """Return the column of the old levels, or of the new ones."""
         return self._old if old else self._new
 
+    def numbers_of(self, table: Table) -> Entries:
+        """Return the numbers by round of the rows of a table."""
+        return self._entries.setdefault(table, Entries())
+
     def trimmed(self, table: Table, rows: Rows) -> npt.NDArray[np.bool_]:
         """Free the entries of rows that are zero, and return which rows have others."""
-        entries = self._entries.setdefault(table, Entries())
+        entries = self.numbers_of(table)
         first = table.column(self._first)
         count_kernels.free_rounds(rows, first, entries.array, entries.used)
         return first[rows] != 0
@@ -98,7 +106,7 @@ class MemoryTrace:
     def counted(self, facts: FactSet, round: int) -> Settled:
         def keep(table: Table, rows: Rows) -> npt.NDArray[np.bool_]:
             out = np.empty(len(rows), np.int64)
-            entries = self._entries.setdefault(table, Entries())
+            entries = self.numbers_of(table)
             count_kernels.number_in_round(rows, round, table.column(self._first), entries.array, out)
             return out > 0
 
@@ -107,7 +115,7 @@ class MemoryTrace:
     def later_rounds(self, facts: FactSet, round: int) -> dict[int, Settled]:
         found: dict[int, dict[Table, list[Rows]]] = {}
         for table, rows in own_set(facts).listed():
-            entries = self._entries.setdefault(table, Entries())
+            entries = self.numbers_of(table)
             start, room = 0, _ROOM
             while start < len(rows):
                 where, rounds = np.empty(room, np.int32), np.empty(room, np.int32)
@@ -150,6 +158,27 @@ class MemoryTrace:
             self.context.journal.note_values(table, self._old, rows)
             old[rows] = table.column(self._new)[rows]
         self._placed.clear()
+
+    # -- small rounds --------------------------------------------------------------------------------------------------
+
+    def small_rounds(
+        self, agenda: Agenda, s: Stratum, I: FactSet, D: FactSet, A: FactSet, L: FactSet
+    ) -> tuple[MemorySet, MemorySet]:
+        assert all(isinstance(named, Named) for named in (I, D, A, L)), "sets that change have names"
+        return self._small.run(self, agenda, s, I, D, A, L)  # type: ignore[arg-type]
+
+    def has_placed(self, table: Table, rows: Rows) -> None:
+        """Note that a kernel has given rows another new level. Whoever has called it undoes it, if need be."""
+        self.context.journal.note(self._placed.clear)
+        self._placed.append((table, rows))
+
+    def take_back(self, table: Table, rows: Rows, amounts: Codes, round: int, done: npt.NDArray[np.int64]) -> None:
+        """Subtract from the numbers of rows in a round, which have entries for it, and then write 1 to `done`."""
+        if (first := table.columns.get(self._first)) is not None:  # else it was dropped with what had it
+            entries = self.numbers_of(table)
+            count_kernels.add_by_round(rows, amounts, -1, round, first, entries.array, entries.used, done)
+
+    # -- instances -----------------------------------------------------------------------------------------------------
 
     def by_round(self, found: Instances, stratum: Stratum, *, old: bool) -> dict[int, Instances]:
         groups: dict[int, list[Group]] = {}

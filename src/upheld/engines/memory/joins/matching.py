@@ -229,9 +229,11 @@ class Matcher:
         taker.take(instances)
         return left
 
-    def starts(self, s: Stratum, where: Where, ranked: tuple[str, Stratum] | None) -> list[Start]:
+    def starts(
+        self, s: Stratum, where: Where, ranked: tuple[str, Stratum] | None, *, whole: bool = False
+    ) -> list[Start]:
         """Return the plans that `forwards` follows from changed facts of a stratum to what its own rules derive."""
-        run = _Forwards(self, where, _no_sink, ranked, False)
+        run = _Forwards(self, where, _no_sink, ranked, whole)
         return [run.start(rule, i) for rule in s.recursive for i in s.own(rule)]
 
     def start(

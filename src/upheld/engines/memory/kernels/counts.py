@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.kernels.addresses import read_int32, read_int64, write_int32, write_int64
 from upheld.engines.memory.kernels.hashing import (
     FILL_DENOMINATOR,
     FILL_NUMERATOR,
@@ -14,10 +15,15 @@ from upheld.engines.memory.kernels.hashing import (
     same_key,
     shift_of,
 )
-from upheld.engines.memory.kernels.jit import kernel, prefetch
+from upheld.engines.memory.kernels.jit import inner_kernel, kernel, prefetch
 
 #: The largest number that a column holds.
 LARGEST = np.iinfo(np.int32).max
+
+#: An entry of a chain of rounds, and the fields of `used`: `add_by_round` describes them.
+ENTRY_ROUND, ENTRY_NUMBER, ENTRY_NEXT = range(3)
+ENTRY_FIELDS = 3
+USED_ENTRIES, FREE_ENTRY = range(2)
 
 
 @kernel
@@ -116,6 +122,34 @@ def rank_on_top(rows, top, ranks, totals, supports):
         supports[row] = totals[row]
 
 
+@inner_kernel
+def entry_of_round(row, round, first, entries):
+    """Return the entry of a row for a round, or -1. Arrays come by their addresses here, as in `add_in_round`."""
+    entry = read_int32(first, row) - 1
+    while entry >= 0 and read_int32(entries, ENTRY_FIELDS * entry + ENTRY_ROUND) != round:
+        entry = read_int32(entries, ENTRY_FIELDS * entry + ENTRY_NEXT) - 1
+    return entry
+
+
+@inner_kernel
+def add_in_round(row, round, amount, first, entries, used):
+    """Add to the number of a row in a round, in an entry of its own if there is none yet; there is room for one."""
+    entry = entry_of_round(row, round, first, entries)
+    if entry < 0:
+        if read_int64(used, FREE_ENTRY) > 0:
+            entry = read_int64(used, FREE_ENTRY) - 1
+            write_int64(used, FREE_ENTRY, read_int32(entries, ENTRY_FIELDS * entry + ENTRY_NEXT))
+        else:
+            entry = read_int64(used, USED_ENTRIES)
+            write_int64(used, USED_ENTRIES, entry + 1)
+        write_int32(entries, ENTRY_FIELDS * entry + ENTRY_ROUND, round)
+        write_int32(entries, ENTRY_FIELDS * entry + ENTRY_NUMBER, 0)
+        write_int32(entries, ENTRY_FIELDS * entry + ENTRY_NEXT, read_int32(first, row))
+        write_int32(first, row, entry + 1)
+    at = ENTRY_FIELDS * entry + ENTRY_NUMBER
+    write_int32(entries, at, read_int32(entries, at) + amount)
+
+
 @kernel
 def add_by_round(rows, counts, sign, round, first, entries, used, done):
     """Add to the number of each row in a round its count, or take it away.
@@ -124,23 +158,9 @@ def add_by_round(rows, counts, sign, round, first, entries, used, done):
     older entry of the row. `used` holds the number of entries, and one more than the first of those that are free,
     which are a chain as well. There is room for all. `done` becomes 1 when all is done.
     """
+    F, E, U = first.ctypes.data, entries.ctypes.data, used.ctypes.data
     for i in range(len(rows)):
-        row = rows[i]
-        entry = first[row] - 1
-        while entry >= 0 and entries[entry, 0] != round:
-            entry = entries[entry, 2] - 1
-        if entry < 0:
-            if used[1] > 0:
-                entry = used[1] - 1
-                used[1] = entries[entry, 2]
-            else:
-                entry = used[0]
-                used[0] += 1
-            entries[entry, 0] = round
-            entries[entry, 1] = 0
-            entries[entry, 2] = first[row]
-            first[row] = entry + 1
-        entries[entry, 1] += sign * counts[i]
+        add_in_round(rows[i], round, sign * counts[i], F, E, U)
     done[0] = 1
 
 
@@ -148,10 +168,8 @@ def add_by_round(rows, counts, sign, round, first, entries, used, done):
 def number_in_round(rows, round, first, entries, out):
     """Write the number of each row in a round."""
     for i in range(len(rows)):
-        entry = first[rows[i]] - 1
-        while entry >= 0 and entries[entry, 0] != round:
-            entry = entries[entry, 2] - 1
-        out[i] = entries[entry, 1] if entry >= 0 else 0
+        entry = entry_of_round(rows[i], round, first.ctypes.data, entries.ctypes.data)
+        out[i] = entries[entry, ENTRY_NUMBER] if entry >= 0 else 0
 
 
 @kernel

@@ -167,7 +167,7 @@ class Code:
             wide = table.rows.dtype == np.int64
             indexed = table in self._indexed
             line[:] = (
-                rows, wide, table.arity, kind, flags, slots, size, _shift(size), 0, room, *numbers, indexed,
+                rows, wide, table.arity, kind, flags, slots, size, shift_of(size), 0, room, *numbers, indexed,
             )  # fmt: skip
             self._arrays[table] = arrays
         self.table_lines[t, COUNT] = table.n
@@ -182,7 +182,7 @@ class Code:
             slots, following, pool = [address_of(array) for array in arrays]
             size = len(index.slots)
             self.index_lines[x, :KNOWN_ROWS] = (
-                self.numbers[table], isinstance(index, BlockIndex), slots, size, _shift(size), following, pool,
+                self.numbers[table], isinstance(index, BlockIndex), slots, size, shift_of(size), following, pool,
             )  # fmt: skip
             self._index_arrays[x] = arrays
         return index
@@ -229,13 +229,18 @@ class Code:
             self._add_step(step, held, registers)
             held = step.variables
         code[at + PLAN_HEAD] = len(code)
-        code.append(self._number(plan.head))
-        self._add_known(range(plan.head.arity), plan.terms, plan.constants, held, registers)
+        head, terms, constants = self._head(plan, held)
+        code.append(head)
+        self._add_known(range(len(terms)), terms, constants, held, registers)
         code[at + PLAN_FIRST] = len(code)
         self._add_first(start)
         if code[at + PLAN_ONLY_STEP] != NO_STEP:
             self._add_sources(start)
         return at
+
+    def _head(self, plan: Plan, held: tuple[str, ...]) -> tuple[int, Places, Codes]:
+        """Return the table of the rows that instances of a plan make, and where the values of a row are from."""
+        return self._number(plan.head), plan.terms, plan.constants
 
     def _add_first(self, start: Start) -> None:
         """Write what the first step of a plan looks up."""
@@ -256,9 +261,10 @@ class Code:
         assert isinstance(step, AtomStep), "a step that only follows an index or looks a fact up"
         columns = _columns(start.atom)
         matched = dict(zip(step.variables[len(step.kept) :], step.added.tolist(), strict=True))
-        for t in plan.terms.tolist():
+        _, terms, constants = self._head(plan, step.variables)
+        for t in terms.tolist():
             if t < 0:
-                self._code += (A_CONSTANT, int(plan.constants[-1 - t]))
+                self._code += (A_CONSTANT, int(constants[-1 - t]))
             elif (name := step.variables[t]) in matched:
                 self._code += (FROM_MATCH, matched[name])
             else:
@@ -432,7 +438,7 @@ def _same(before: tuple[object, ...], arrays: tuple[object, ...]) -> bool:
     return len(before) == len(arrays) and all(map(operator.is_, before, arrays))
 
 
-def _shift(size: int) -> int:
+def shift_of(size: int) -> int:
     return 64 - (size.bit_length() - 1)
 
 

@@ -79,8 +79,8 @@ FROM_FACT, FROM_MATCH, A_CONSTANT = range(3)
 #: in the tuple index begins, and the values of its head.
 HEAD, RULE, HEIGHT, AT, VALUES = range(5)
 
-#: The place of the instances in a bench.
-LINES = 4
+#: The places of the values of a fact and of the instances in a bench.
+FACT_VALUES, LINES = 3, 4
 
 #: The bytes of a number of these records.
 NUMBER = 8

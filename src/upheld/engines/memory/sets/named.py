@@ -174,6 +174,13 @@ class Named(MemorySet):
         if table in self._dense:
             self._dense[table].add(table, rows)
 
+    def has_lost(self, table: Table) -> None:
+        """Note that a kernel has taken rows out of the set, which no failed transaction puts back."""
+        assert not self._is_restored, "rows that a failed transaction has to put back"
+        self._total = None
+        self.losses += 1
+        self._forget_dense(table)
+
     def _note_added(self, fresh: Mapping[Table, Rows]) -> None:
         self.context.journal.note(partial(self.undo_change, {}, fresh))
 

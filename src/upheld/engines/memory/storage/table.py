@@ -47,7 +47,7 @@ _NO_KEYS, _NO_FLAGS = np.empty(0, np.int32), np.empty(0, FLAGS)
 def slots_for(count: int) -> int:
     """Return a power of two that holds `count` entries at most three quarters full."""
     need = count * hashing.FILL_DENOMINATOR // hashing.FILL_NUMERATOR + hashing.GROUP + 1
-    return 1 << max(5, (need - 1).bit_length())
+    return 1 << max(5, int(need - 1).bit_length())  # plain Python kernels may leave a number of NumPy's
 
 
 class HeldRows:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from upheld.algebra.counters import Agenda
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import Group, MemoryBag
 from upheld.engines.memory.counters.trace import MemoryTrace
@@ -14,7 +15,7 @@ from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.counters.bags import PartitionedInstances, ask, codes_of, hold, own_bag, own_instances
-from upheld.engines.spark.sets.sets import PartitionedSet, at_home, own_set
+from upheld.engines.spark.sets.sets import PartitionedSet, at_home, nothing, own_set
 from upheld.language.core import Fact
 from upheld.language.strata import Stratum
 
@@ -99,6 +100,12 @@ class PartitionedTrace:
             fire.append(group.chosen(fires))
             quiet.append(group.chosen(~fires))
         return mine.chosen(fire), mine.chosen(quiet)
+
+    def small_rounds(
+        self, agenda: Agenda, s: Stratum, I: FactSet, D: FactSet, A: FactSet, L: FactSet
+    ) -> tuple[PartitionedSet, PartitionedSet]:
+        # None: the levels of a body may be at another home, so each round exchanges them.
+        return nothing(self.context), nothing(self.context)
 
     def items(self) -> Iterator[tuple[Fact, dict[int, int], int]]:
         mine = [item for item in self.local.items() if self._is_here(item[0])]

@@ -1,0 +1,1 @@
+"""Small rounds of `counting`, many in one call of a kernel."""
