@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from upheld.engines.memory.kernels.addresses import read_int32, read_uint16, write_uint16
 from upheld.engines.memory.kernels.jit import kernel
 
@@ -10,9 +12,11 @@ from upheld.engines.memory.kernels.jit import kernel
 def select(candidates, flags, truth, out):
     """Write the candidate rows that belong to a set; return how many. There is room for all of them."""
     count = 0
-    for row in candidates:  # without a branch: no row waits for the flags of the one before
+    # Without a branch, which would be guessed wrong again and again where a set holds some of the rows. An index that
+    # may be negative has one.
+    for row in candidates:
         out[count] = row
-        count += truth[flags[row]]
+        count += truth[flags[np.uint32(row)]]
     return count
 
 
@@ -34,12 +38,11 @@ def mark(candidates, flags, reject, bit, out):
 
 @kernel
 def scan(flags, n, truth, out):
-    """Write all rows of a table that belong to a set; return how many."""
+    """Write all rows of a table that belong to a set; return how many. There is room for all of the table."""
     count = 0
-    for row in range(n):
-        if truth[flags[row]]:
-            out[count] = row
-            count += 1
+    for row in range(n):  # without a branch, as in `select`
+        out[count] = row
+        count += truth[flags[row]]
     return count
 
 

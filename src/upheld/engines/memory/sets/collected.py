@@ -120,7 +120,8 @@ class Collected:
             if i < width:
                 if count + hashing.GROUP > len(out):
                     out = self._out[table] = _longer(out, count, 2 * len(out) + hashing.GROUP)
-                table.make_room(min(width - i, CHUNK))
+                else:  # not before the table is full: most of the keys may be there already
+                    table.make_room(min(width - i, CHUNK))
         self._counts[table] = count
 
     def enter(self, table: Table, values: MadeRows, reject: Truth) -> int:

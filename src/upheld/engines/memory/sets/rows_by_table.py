@@ -6,7 +6,7 @@ few rows in most of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,9 @@ from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.sets.truth_tables import Truth, selected
 from upheld.engines.memory.storage.table import FLAGS, Rows, Table
 
-#: Lists of rows from which on one call for all of them is faster than one for each.
-_SEVERAL = 4
+#: Lists of rows from which on one call for all of them is faster than one for each, and rows of a list, on average,
+#: from which on it is not: to put the lists together takes longer than the calls.
+_SEVERAL, _LONG = 4, 4096
 
 Numbers = npt.NDArray[np.int64]
 
@@ -46,9 +47,14 @@ class _Joined:
         return by_table
 
 
+def _are_put_together(lists: Collection[Rows]) -> bool:
+    """Return whether one call for several lists is faster than one for each."""
+    return len(lists) >= _SEVERAL and sum(map(len, lists)) < _LONG * len(lists)
+
+
 def selected_rows(rows: Mapping[Table, Rows], truth: Truth) -> dict[Table, Rows]:
     """Return the rows that belong to a set, without tables that have none."""
-    if len(rows) < _SEVERAL:
+    if not _are_put_together(rows.values()):
         by_table = {}
         for table, some in rows.items():
             chosen = selected(table, some, truth)
@@ -64,7 +70,7 @@ def selected_rows(rows: Mapping[Table, Rows], truth: Truth) -> dict[Table, Rows]
 
 def numbered_rows(rows: Mapping[Table, Rows], column: str, least: int, most: int) -> dict[Table, Rows]:
     """Return the rows with a number between two limits in a column, without tables that have none."""
-    if len(rows) < _SEVERAL:
+    if not _are_put_together(rows.values()):
         by_table = {}
         for table, some in rows.items():
             numbers = table.column(column)[some]
@@ -91,7 +97,7 @@ def clear_bit(lists: Iterable[tuple[Table, Rows]], bit: int) -> None:
 
 
 def _change_bits(lists: list[tuple[Table, Rows]], keep: int, bits: int) -> None:
-    if len(lists) >= _SEVERAL:
+    if _are_put_together([rows for _, rows in lists]):
         joined = _Joined(lists)
         flag_kernels.change_bits_in_tables(joined.rows, joined.ends, joined.flags(), keep, bits)
         return
