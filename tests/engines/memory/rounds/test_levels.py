@@ -63,7 +63,7 @@ def outcomes() -> Iterator[dict[Any, int]]:
 
 def by_operators():
     """Leave all rounds to the operators."""
-    return patch.object(driver, "MOST_LISTED", -1)
+    return patch.object(driver, "MOST_ENTERED", -1)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,7 @@ def test_twin(first, most, lines, enough):
             for u in stream.case.updates:
                 with (
                     patch.object(driver, "FIRST_ROOM", first),
+                    patch.object(driver, "MOST_ENTERED", most),
                     patch.object(driver, "MOST_LISTED", most),
                     patch.object(driver, "ENOUGH", enough),
                     patch.object(bytecode, "MOST_HANDLED", lines),
@@ -150,6 +151,18 @@ def test_values_that_a_table_has_no_room_for():
     assert seen[TOO_LARGE] == 1
     assert [m[name].to_set() for name in "adb"] == [{(1,), (wide,)}] * 3
     assert m.update(delete={"e": [wide, 1]}).deleted["b"].to_set() == {(1,), (wide,)}
+
+
+def test_large_agendas_are_left_to_the_operators():
+    """No kernel is called for an agenda with more instances than a call may begin with."""
+    m = upheld.materialise(CLOSURE, {"edge": [(0, 1)]}, algorithm="counting")
+    edges = [(i, i + 1) for i in range(2, 40, 2)]
+    with outcomes() as seen, patch.object(driver, "MOST_ENTERED", len(edges) - 1):
+        m.update(insert={"edge": edges})
+    assert seen == {"instances": 0}
+    with outcomes() as seen:
+        m.update(delete={"edge": edges})
+    assert seen["instances"] >= len(edges)
 
 
 def test_rules_that_compute_are_left_to_the_operators():

@@ -67,7 +67,9 @@ from upheld.engines.memory.storage.table import FLAGS, Rows, Table
 from upheld.language.strata import Stratum
 from upheld.runtime.interruptions import uninterrupted
 
-#: Instances and facts that an agenda may have.
+#: Instances and facts that an agenda may have when a call begins: for more, a round by operators is as quick.
+MOST_ENTERED = 1 << 13
+#: Instances and facts that may be listed in a call.
 MOST_LISTED = 1 << 17
 #: Entries and rounds that there is room for at first.
 FIRST_ROOM = 1 << 10
@@ -121,7 +123,7 @@ class LevelRounds:
         """Go through rounds as `Trace.small_rounds` does."""
         listed = [own_instances(mine) for by_round in (agenda.loss, agenda.gain) for mine in by_round.values()]
         count = sum(map(len, listed)) + sum(facts.count() for facts in agenda.doubt.values())
-        code = self._code(s, Where(self.context, I, I, via=I)) if 0 < count <= MOST_LISTED else None
+        code = self._code(s, Where(self.context, I, I, via=I)) if 0 < count <= MOST_ENTERED else None
         doubted = (table for facts in agenda.doubt.values() for table, _ in own_set(facts).listed())
         if code is None or not all(table in code.numbers for table in doubted):  # no rule mentions it
             return nothing(self.context), nothing(self.context)
