@@ -29,7 +29,7 @@ from upheld.engines.memory.rounds import interpreter
 from upheld.engines.memory.rounds.levels import kernel as levels_kernel
 from upheld.engines.memory.rounds.strata import kernel as strata_kernel
 from upheld.engines.memory.rounds.strata import small_strata
-from upheld.engines.memory.storage.table import BITS
+from upheld.engines.memory.storage.arrays import BITS
 from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.engines.reference.sets import Facts

@@ -18,8 +18,9 @@ from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.joins.few_facts import FewFacts
 from upheld.engines.memory.plans.plan import Planner
 from upheld.engines.memory.sets.truth_tables import TruthTables
+from upheld.engines.memory.storage.arrays import key_view
 from upheld.engines.memory.storage.compaction import Reclaiming
-from upheld.engines.memory.storage.table import Table, key_view
+from upheld.engines.memory.storage.table import Table
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.strata import stratify

@@ -16,13 +16,14 @@ from upheld.engines.memory.sets.bits import Bits
 from upheld.engines.memory.sets.journal import Journal
 from upheld.engines.memory.sets.pending import Pending
 from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, Truth, TruthTables
+from upheld.engines.memory.storage.arrays import FLAGS, Rows
 from upheld.engines.memory.storage.atom_classes import Groupings
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.column_names import ColumnNames
 from upheld.engines.memory.storage.holders import Holders
 from upheld.engines.memory.storage.partitions import Parts
 from upheld.engines.memory.storage.strata import Placing
-from upheld.engines.memory.storage.table import FLAGS, Rows, Table, Touched
+from upheld.engines.memory.storage.table import Table, Touched
 from upheld.runtime.threads import Threads
 
 

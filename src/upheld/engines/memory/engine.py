@@ -29,12 +29,13 @@ from upheld.engines.memory.plans.plan import Plan
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, load_codes, nothing, own_set
 from upheld.engines.memory.sets.journal import Mark
 from upheld.engines.memory.sets.named import Named
+from upheld.engines.memory.storage.arrays import BITS
 from upheld.engines.memory.storage.atom_classes import Groupings
 from upheld.engines.memory.storage.codec import Codec, Codes, is_text
 from upheld.engines.memory.storage.compaction import Reclaiming
 from upheld.engines.memory.storage.partitions import Parts
 from upheld.engines.memory.storage.rehearsal import rehearse
-from upheld.engines.memory.storage.table import BITS, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import classes_of_atoms

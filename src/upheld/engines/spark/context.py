@@ -15,8 +15,9 @@ from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import MemorySet, Settled
 from upheld.engines.memory.sets.truth_tables import NOTHING
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.codec import AgreedCodec
 from upheld.engines.spark.joins.plans import Views
 from upheld.engines.spark.owners import Owners, Values

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from upheld.engines.memory.kernels.hashing import owner_of
 from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.dictionary import Bytes, Places, tag_of
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 
 #: The number of a task for each of some values.
 Tasks = npt.NDArray[np.int32]

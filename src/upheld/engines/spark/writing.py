@@ -13,7 +13,8 @@ from pyarrow import parquet
 
 from upheld.data.columns import Columns
 from upheld.data.relation import Relation, arrow_for_spark
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context
 from upheld.errors import FactsError, Problem
 

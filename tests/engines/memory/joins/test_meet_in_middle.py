@@ -17,7 +17,8 @@ from upheld import materialise
 from upheld.engines.memory.joins import batch, strategies
 from upheld.engines.memory.joins.meet_in_middle import Meeting
 from upheld.engines.memory.plans.plan import ChoiceStep, Place
-from upheld.engines.memory.storage.table import Table, key_view
+from upheld.engines.memory.storage.arrays import key_view
+from upheld.engines.memory.storage.table import Table
 from upheld.maintain.registry import ALGORITHMS
 
 #: Few values, so that rows meet, and one that does not fit 32 bits.

@@ -17,7 +17,7 @@ from upheld.engines.memory.kernels import indexes as index_kernels
 from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.kernels import regions as region_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
-from upheld.engines.memory.storage.table import FLAGS, key_view
+from upheld.engines.memory.storage.arrays import FLAGS, key_view
 
 #: The module of each kernel. Those of `meeting`, which change nothing, and of small rounds have tests of their own.
 MODULE_OF = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.engines.memory.kernels.kernel_rows import WIDE
 from upheld.engines.memory.kernels import aggregates as kernels
 from upheld.engines.memory.kernels import hashing
-from upheld.engines.memory.storage.table import slots_for
+from upheld.engines.memory.storage.arrays import slots_for
 from upheld.language.types.exact_sums import ExactSum
 
 rows_of_three = st.lists(st.tuples(*[st.sampled_from(WIDE)] * 3), min_size=1, max_size=40)

@@ -27,7 +27,9 @@ from tests.engines.memory.storage.test_table import assert_whole
 from upheld.engines.memory.kernels import chains_to_blocks, hashing
 from upheld.engines.memory.kernels import groups as group_kernels
 from upheld.engines.memory.kernels import indexes as index_kernels
-from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Table
+from upheld.engines.memory.storage.block_index import BlockIndex
+from upheld.engines.memory.storage.chain_index import ChainIndex
+from upheld.engines.memory.storage.table import Table
 
 NO_LINKS = np.empty(0, np.int32)
 

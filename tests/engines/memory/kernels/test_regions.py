@@ -26,7 +26,7 @@ from tests.helpers.sizes import examples
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import regions as region_kernels
 from upheld.engines.memory.storage import regions
-from upheld.engines.memory.storage.table import FLAGS, key_view
+from upheld.engines.memory.storage.arrays import FLAGS, key_view
 from upheld.runtime.threads import Threads
 
 COUNTS = st.integers(1, 5)

@@ -37,7 +37,7 @@ from upheld.engines.memory.kernels import indexes as index_kernels
 from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.addresses import address_of
-from upheld.engines.memory.storage.table import FLAGS, key_view
+from upheld.engines.memory.storage.arrays import FLAGS, key_view
 
 # -- hashes -----------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.sets import bits
 from upheld.engines.memory.sets.truth_tables import NOTHING, TruthTables
-from upheld.engines.memory.storage.table import BITS
+from upheld.engines.memory.storage.arrays import BITS
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.language.compile import compile_program

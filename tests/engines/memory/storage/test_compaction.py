@@ -17,8 +17,8 @@ from tests.helpers.streams.streams import NAMES, follow, random_stream
 from tests.materialisation.test_atomic import KERNELS, Fuse, Subject, assert_as_before, assert_nothing_left, books
 from upheld.algebra.engine import Freed
 from upheld.engines.memory.storage import compaction
+from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.compaction import Pace, Pass, Reclaiming
-from upheld.engines.memory.storage.table import BlockIndex
 from upheld.errors import EvaluationError
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise

@@ -15,7 +15,10 @@ from tests.engines.memory.kernels.kernel_rows import MODULE_OF
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
-from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Table, key_view, lengthen
+from upheld.engines.memory.storage.arrays import key_view, lengthen
+from upheld.engines.memory.storage.block_index import BlockIndex
+from upheld.engines.memory.storage.chain_index import ChainIndex
+from upheld.engines.memory.storage.table import Table
 from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise
@@ -130,7 +133,7 @@ def test_growth(arity):
 @pytest.mark.parametrize("arity", [1, 2, 3])
 def test_arrays_that_somebody_holds_stay_as_they_are(arity, who, monkeypatch):
     """Large arrays are lengthened where they are, unless somebody holds them; who does goes on with what there was."""
-    monkeypatch.setattr("upheld.engines.memory.storage.table._LARGE", 1)
+    monkeypatch.setattr("upheld.engines.memory.storage.arrays._LARGE", 1)
     table = Table("r", ("number",) * arity)
     numbers = table.column("numbers")
     holders = {"rows": table.held(), "flags": table.flags, "numbers": numbers}

@@ -22,8 +22,10 @@ from upheld.engines.memory.joins.sinks import Heads, HeadsOnly
 from upheld.engines.memory.kernels import hashing, jit
 from upheld.engines.memory.kernels.pairs import FULL
 from upheld.engines.memory.plans.plan import AtomStep
+from upheld.engines.memory.storage.arrays import key_view
+from upheld.engines.memory.storage.block_index import BlockIndex
+from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, key_view
 
 #: Instances of rules of one shape from which on it is worth while to compile: about a tenth of a second of work.
 HOT = 1 << 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from upheld.engines.memory.plans.plan import AtomStep, Plan
-from upheld.engines.memory.storage.table import BlockIndex
+from upheld.engines.memory.storage.block_index import BlockIndex
 
 #: The arguments of a kernel for a step, by its kind, in the order of `arguments_of`.
 ARRAYS = {

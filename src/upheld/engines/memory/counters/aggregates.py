@@ -19,8 +19,9 @@ from upheld.engines.memory.joins.lookup import rows_with
 from upheld.engines.memory.kernels import aggregates as kernels
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set
+from upheld.engines.memory.storage.arrays import Rows, slots_for
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table, slots_for
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Aggregation
 from upheld.language.terms.aggregates import corrected, of_count
 from upheld.language.types.aggregates import COLUMNS, aggregated, fitting, is_of_terms, mean

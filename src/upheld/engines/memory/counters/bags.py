@@ -18,8 +18,9 @@ from upheld.engines.memory.joins.sinks import fitted, made_rows
 from upheld.engines.memory.plans.plan import LOWEST
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, membership
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth, are_in
+from upheld.engines.memory.storage.arrays import Rows, each_once
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table, each_once
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Fact, Rule
 from upheld.language.strata import Stratum
 

@@ -30,8 +30,9 @@ from upheld.engines.memory.sets.collected import Collected, MadeRows, too_many_d
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.sets.journal import NO_LOG, Journal
 from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, Truth
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Fact, Rule
 from upheld.language.strata import Stratum
 

@@ -27,8 +27,9 @@ from upheld.engines.memory.sets.collected import Collected, MadeRows
 from upheld.engines.memory.sets.expressions import Deferred, MemorySet, Settled, nothing, own_set, with_numbers
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
+from upheld.engines.memory.storage.arrays import Column, Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Column, Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Fact
 from upheld.language.strata import Stratification, Stratum
 

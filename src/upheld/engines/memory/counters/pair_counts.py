@@ -29,8 +29,9 @@ from upheld.engines.memory.sets.collected import Collected, too_many_derivations
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.pending import PendingCounts
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth, selected
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.runtime.limits import reserve
 
 #: Pairs that are looked up before it is worth while to ask whether they could be counted otherwise.

@@ -17,8 +17,9 @@ from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.rounds.levels.driver import LevelRounds
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, filtered, own_set
 from upheld.engines.memory.sets.named import Named
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Fact
 from upheld.language.strata import Stratum
 

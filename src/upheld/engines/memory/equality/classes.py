@@ -25,9 +25,10 @@ from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.sets.collected import Collected, MadeRows
 from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
+from upheld.engines.memory.storage.arrays import Rows as RowNumbers
+from upheld.engines.memory.storage.arrays import each_once
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows as RowNumbers
-from upheld.engines.memory.storage.table import Table, each_once
+from upheld.engines.memory.storage.table import Table
 from upheld.language.equality.equality import Equality, constant_columns
 from upheld.language.values import Value
 

@@ -13,8 +13,8 @@ from upheld.engines.memory.joins.lookup import rows_with
 from upheld.engines.memory.kernels import components
 from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
+from upheld.engines.memory.storage.arrays import Rows as RowNumbers
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows as RowNumbers
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Classing
 from upheld.language.values import Value

@@ -25,9 +25,12 @@ from upheld.engines.memory.plans.plan import (
     Planner,
 )
 from upheld.engines.memory.sets.truth_tables import Truth, are_in
+from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.block_index import BlockIndex
+from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.partitions import Part
-from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Apply, Atom, Builtin, Rule
 from upheld.language.syntax.ast import Variable
 

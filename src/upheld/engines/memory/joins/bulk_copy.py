@@ -21,8 +21,9 @@ from upheld.engines.memory.kernels import copies as copy_kernels
 from upheld.engines.memory.kernels.groups import group_rows
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import HEIGHT, Plan
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codec, Codes
-from upheld.engines.memory.storage.table import Rows, Table, key_slots
+from upheld.engines.memory.storage.table import Table, key_slots
 from upheld.language.core import Atom, Rule
 from upheld.language.syntax.ast import Constant, Variable
 

@@ -15,8 +15,10 @@ from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Plan, Step
 from upheld.engines.memory.sets.truth_tables import Truth
+from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.block_index import BlockIndex
+from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Rows
 
 #: Cursors before the first row of a key and after the last one.
 BEGINNING, END = -2, -1

@@ -17,7 +17,8 @@ from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import Deferred, MemorySet, own_set
 from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, are_in, selected
-from upheld.engines.memory.storage.table import Rows, Table, each_once
+from upheld.engines.memory.storage.arrays import Rows, each_once
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Rule
 
 #: Heads of a rule on average from which on a batch repays what it costs to begin.

@@ -24,7 +24,8 @@ from upheld.engines.memory.rounds.bytecode import Bench, Columns, Numbers, PlanC
 from upheld.engines.memory.rounds.records import COUNT, END, LINES, OUTCOME, TOO_MANY, UNCOUNTED, WANTED
 from upheld.engines.memory.sets.collected import Collected, never_counted, too_many_derivations
 from upheld.engines.memory.sets.truth_tables import Truth
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.table import Table
 from upheld.runtime.interruptions import uninterrupted
 
 #: Facts that a call begins with at most, and pairs of a fact and an atom.

@@ -16,8 +16,9 @@ from upheld.engines.memory.joins.candidates import END, MOST_DOUBLINGS, Candidat
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.plans.plan import Plan
 from upheld.engines.memory.sets.truth_tables import Truth
+from upheld.engines.memory.storage.arrays import Rows, each_once
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table, each_once
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Rule
 
 #: Rows for each head from which on it is better to take a few at a time than all at once.

@@ -7,8 +7,9 @@ import numpy.typing as npt
 
 from upheld.engines.memory.joins.batch import pair_room
 from upheld.engines.memory.sets.truth_tables import Truth
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 
 _NO_REPEATS = np.empty((0, 2), np.int64)
 

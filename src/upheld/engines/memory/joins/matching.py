@@ -28,9 +28,10 @@ from upheld.engines.memory.sets.bits import WIDEST
 from upheld.engines.memory.sets.collected import never_counted
 from upheld.engines.memory.sets.expressions import MemorySet, narrow, own_set
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth, selected
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.partitions import Part
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Predicate, Rule
 from upheld.language.core_text import atom_text
 from upheld.language.hypertrees.jointree import Tree, tree_of

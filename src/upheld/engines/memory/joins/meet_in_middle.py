@@ -21,8 +21,8 @@ from upheld.engines.memory.kernels.indexes import hash_columns
 from upheld.engines.memory.kernels.jit import kernel
 from upheld.engines.memory.plans.plan import ChoiceStep, Place
 from upheld.engines.memory.sets.truth_tables import Truth
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows
 
 #: Cost of looking up a row, where a step of a walk costs one.
 LOOK_UP = 3

@@ -18,8 +18,9 @@ from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.plans.plan import Place, Plan
 from upheld.engines.memory.sets.expressions import Settled, filtered, own_set
 from upheld.engines.memory.sets.truth_tables import Truth
+from upheld.engines.memory.storage.arrays import Column, Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Column, Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Rule
 
 

@@ -24,8 +24,9 @@ import numpy.typing as npt
 from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.plans.plan import AtomStep, Literal, Place, Plan
 from upheld.engines.memory.sets.truth_tables import Truth
+from upheld.engines.memory.storage.arrays import Rows, each_once, key_view
 from upheld.engines.memory.storage.codec import Codec
-from upheld.engines.memory.storage.table import Rows, Table, each_once, key_view
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom
 from upheld.language.hypertrees.jointree import SMALLER, Tree, edges_from
 from upheld.language.syntax.ast import Constant, Variable

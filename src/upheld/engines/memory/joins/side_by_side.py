@@ -22,7 +22,8 @@ from upheld.engines.memory.joins.sinks import HeadsOnly
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Plan, Step
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Apply, Atom, Expression, Rule
 from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.runtime.threads import Threads, Work

@@ -15,8 +15,9 @@ from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import AtomStep, Places, Plan
 from upheld.engines.memory.sets.collected import Collected, MadeRows
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 
 
 def head_sink(collected: Collected, plan: Plan, reject: Spelling | None, start: Table | None, work: int) -> HeadSink:

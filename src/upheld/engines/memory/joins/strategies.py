@@ -23,7 +23,8 @@ from upheld.engines.memory.joins.semijoin import Reduced, Reduction, may_pay, pa
 from upheld.engines.memory.joins.sinks import HeadsOnly
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import LOWEST, Literal
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Rule
 from upheld.language.hypertrees.jointree import Tree
 from upheld.language.syntax.ast import Variable

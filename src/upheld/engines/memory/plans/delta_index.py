@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codec
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Rule
 from upheld.language.syntax.ast import Constant
 

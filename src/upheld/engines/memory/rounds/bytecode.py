@@ -65,9 +65,12 @@ from upheld.engines.memory.rounds.records import (
     TWO_NUMBERS,
     VALUES,
 )
+from upheld.engines.memory.storage.arrays import Column, Rows
+from upheld.engines.memory.storage.block_index import BlockIndex
+from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.partitions import Part
-from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Column, Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Rule
 from upheld.language.syntax.ast import Constant
 

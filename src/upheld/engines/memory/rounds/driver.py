@@ -45,7 +45,8 @@ from upheld.engines.memory.sets.collected import never_counted, too_many_derivat
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, nothing
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import Spelling
-from upheld.engines.memory.storage.table import FLAGS, Rows, Table
+from upheld.engines.memory.storage.arrays import FLAGS, Rows
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Rule
 from upheld.language.strata import Stratum
 from upheld.runtime.interruptions import uninterrupted

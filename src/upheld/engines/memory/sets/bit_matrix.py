@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.kernels import pairs as pair_kernels
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.table import Table
 
 #: Fewer rows than this are looked up faster one by one.
 FEWEST_ROWS = 1 << 14

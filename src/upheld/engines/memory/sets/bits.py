@@ -13,7 +13,8 @@ from typing import Protocol
 
 from upheld.engines.memory.sets.bit_matrix import DenseBits
 from upheld.engines.memory.sets.rows_by_table import clear_bit
-from upheld.engines.memory.storage.table import BITS, FLAGS, Rows, Table
+from upheld.engines.memory.storage.arrays import BITS, FLAGS, Rows
+from upheld.engines.memory.storage.table import Table
 
 #: Sets that one evaluation reads at most. Other bits mark the rows that it finds, or that a semijoin or a round keeps.
 WIDEST = BITS - 4

@@ -18,7 +18,8 @@ from upheld.engines.memory.sets.bit_matrix import BITS_PER_DELTA_ROW, FEWEST_ROW
 from upheld.engines.memory.sets.journal import Used
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.engines.memory.storage import regions
-from upheld.engines.memory.storage.table import FLAGS, Rows, Table, key_view
+from upheld.engines.memory.storage.arrays import FLAGS, Rows, key_view
+from upheld.engines.memory.storage.table import Table
 from upheld.errors import EvaluationError, FactsError, Problem, quote
 from upheld.runtime.interruptions import uninterrupted
 

@@ -27,8 +27,9 @@ from upheld.engines.memory.sets.bits import WIDEST
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.rows_by_table import numbered_rows, selected_rows, set_bit
 from upheld.engines.memory.sets.truth_tables import NO_FACTS, NOTHING, Spelling, Truth, selected
+from upheld.engines.memory.storage.arrays import Rows, distinct_values, each_once
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table, distinct_values, each_once
+from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom
 from upheld.language.strata import Stratification, Stratum
 from upheld.language.syntax.ast import Constant

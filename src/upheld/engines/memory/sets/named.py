@@ -15,8 +15,9 @@ from upheld.engines.memory.sets.bit_matrix import DenseBits, dense_bits
 from upheld.engines.memory.sets.expressions import NO_ROWS, MemorySet, Settled, own_set
 from upheld.engines.memory.sets.rows_by_table import clear_bit, selected_rows, set_bit
 from upheld.engines.memory.sets.truth_tables import Spelling
+from upheld.engines.memory.storage.arrays import Rows, each_once
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table, each_once
+from upheld.engines.memory.storage.table import Table
 from upheld.runtime.interruptions import uninterrupted
 
 #: Entries of a log from which on it is made anew if it holds more rows than the table has.

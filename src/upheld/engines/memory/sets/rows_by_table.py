@@ -14,7 +14,8 @@ import numpy.typing as npt
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.sets.truth_tables import Truth, selected
-from upheld.engines.memory.storage.table import FLAGS, Rows, Table
+from upheld.engines.memory.storage.arrays import FLAGS, Rows
+from upheld.engines.memory.storage.table import Table
 
 #: Lists of rows from which on one call for all of them is faster than one for each, and rows of a list, on average,
 #: from which on it is not: to put the lists together takes longer than the calls.

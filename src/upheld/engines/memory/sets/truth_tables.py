@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.kernels import flags as flag_kernels
-from upheld.engines.memory.storage.table import BITS, Rows, Table
+from upheld.engines.memory.storage.arrays import BITS, Rows
+from upheld.engines.memory.storage.table import Table
 
 Truth = npt.NDArray[np.bool_]
 #: An expression spelled out: a bit, or an operator and two operands.

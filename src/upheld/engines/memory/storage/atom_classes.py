@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.kernels import groups as group_kernels
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codec, Codes
-from upheld.engines.memory.storage.table import Rows, Table, key_slots
+from upheld.engines.memory.storage.table import Table, key_slots
 from upheld.language.atom_patterns import Pattern
 from upheld.language.values import Value
 

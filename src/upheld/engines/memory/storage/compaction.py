@@ -27,11 +27,14 @@ from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.rounds.driver import SmallRounds
 from upheld.engines.memory.sets.named import Named
+from upheld.engines.memory.storage.arrays import FLAGS, Rows
 from upheld.engines.memory.storage.atom_classes import Grouping
+from upheld.engines.memory.storage.block_index import BlockIndex
+from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.codec import is_text
 from upheld.engines.memory.storage.holders import RowList
 from upheld.engines.memory.storage.partitions import Part
-from upheld.engines.memory.storage.table import FLAGS, BlockIndex, ChainIndex, Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.runtime.interruptions import uninterrupted
 
 #: Yields how much work was done, in rows.

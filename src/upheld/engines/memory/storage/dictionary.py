@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from upheld.data.columns.utf8 import Part
 from upheld.engines.memory.kernels.jit import kernel, prefetch, word_at
-from upheld.engines.memory.storage.table import each_once
+from upheld.engines.memory.storage.arrays import each_once
 from upheld.runtime.limits import reserve
 
 Bytes = npt.NDArray[np.uint8]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import Protocol, TypeVar
 
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.table import Table
 
 T = TypeVar("T")
 

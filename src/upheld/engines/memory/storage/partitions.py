@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeGuard
 
+from upheld.engines.memory.storage.arrays import DistinctValues, Rows
 from upheld.engines.memory.storage.atom_classes import Grouping, Groupings
+from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.codec import Codec
-from upheld.engines.memory.storage.table import BlockIndex, DistinctValues, Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.language.atom_patterns import Pattern, has_distinct_variables
 from upheld.language.core import Atom, CoreTerm
 from upheld.language.syntax.ast import Constant

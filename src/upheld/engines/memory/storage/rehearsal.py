@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from upheld.engines.memory.kernels import hashing
-from upheld.engines.memory.storage.table import BlockIndex, Table
+from upheld.engines.memory.storage.block_index import BlockIndex
+from upheld.engines.memory.storage.table import Table
 
 #: Rows of the rehearsal: enough to make every index grow.
 ROWS = 200

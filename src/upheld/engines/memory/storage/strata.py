@@ -7,9 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.atom_classes import Grouping, Groupings, Numbers
 from upheld.engines.memory.storage.codec import Codec
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.language.strata import UNSPOKEN, Stratification, Stratum
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.aggregates import MemoryAggregate
 from upheld.engines.memory.sets.expressions import MemorySet, Settled
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import is_text
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.codec import replaced
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.sets.sets import PartitionedSet, at_home, nothing, own_set

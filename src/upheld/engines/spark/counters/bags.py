@@ -17,8 +17,9 @@ from upheld.engines.memory.sets.bits import WIDEST
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import Settled, narrow
 from upheld.engines.memory.sets.truth_tables import NOTHING
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.joins.arrivals import Arrivals
 from upheld.engines.spark.joins.matching import Matching

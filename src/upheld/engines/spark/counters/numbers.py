@@ -18,8 +18,9 @@ from upheld.engines.memory.counters.numbers import MemoryNumbers, SupportCountin
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.sets.expressions import MemorySet, Settled
 from upheld.engines.memory.sets.expressions import own_set as own_local
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.counters.bags import ask, codes_of, gathered, own_bag, own_instances
 from upheld.engines.spark.counters.closed import Alone

@@ -11,8 +11,9 @@ from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import Group, MemoryBag
 from upheld.engines.memory.counters.trace import MemoryTrace
 from upheld.engines.memory.sets.expressions import Settled
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.counters.bags import PartitionedInstances, ask, codes_of, hold, own_bag, own_instances
 from upheld.engines.spark.sets.sets import PartitionedSet, at_home, nothing, own_set

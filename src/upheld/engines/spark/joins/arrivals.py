@@ -18,8 +18,9 @@ from upheld.engines.memory.plans.plan import Plan
 from upheld.engines.memory.sets.collected import Collected, MadeRows
 from upheld.engines.memory.sets.expressions import MemorySet, Settled
 from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, Truth
+from upheld.engines.memory.storage.arrays import FLAGS
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import FLAGS, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context, fitted
 from upheld.engines.spark.tasks.wire import Outbox
 from upheld.language.core import Rule

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.sets.expressions import MemorySet
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.joins.arrivals import Arrivals
 from upheld.engines.spark.joins.matching import Matching

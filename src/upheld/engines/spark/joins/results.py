@@ -10,8 +10,8 @@ import numpy as np
 from upheld.engines.memory.counters.bags import Group
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, Plan
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.owners import Values
 from upheld.engines.spark.tasks.wire import Outbox

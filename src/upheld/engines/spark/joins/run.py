@@ -15,9 +15,10 @@ from upheld.engines.memory.joins.matching import Where, batches
 from upheld.engines.memory.joins.sinks import HeadSink
 from upheld.engines.memory.plans.plan import BuiltinStep, Place, Plan
 from upheld.engines.memory.sets.truth_tables import selected
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes, is_text
 from upheld.engines.memory.storage.partitions import Part
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.codec import replaced
 from upheld.engines.spark.joins import sharing
 from upheld.engines.spark.joins.arrivals import Arrivals, HomeTally

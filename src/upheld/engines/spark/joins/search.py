@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.bags import Group
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.counters.bags import PartitionedInstances, hold
 from upheld.engines.spark.counters.numbers import chosen

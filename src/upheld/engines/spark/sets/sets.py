@@ -24,8 +24,9 @@ from upheld.algebra.sets import FactSet, SetEngine
 from upheld.data.columns import Columns
 from upheld.engines.memory.sets.expressions import MemorySet
 from upheld.engines.memory.sets.named import Named
+from upheld.engines.memory.storage.arrays import Column, Rows, distinct_values
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Column, Rows, Table, distinct_values
+from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.owners import Values
 from upheld.engines.spark.tasks.wire import Parcel

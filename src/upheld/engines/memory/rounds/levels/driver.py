@@ -63,7 +63,8 @@ from upheld.engines.memory.sets.collected import never_counted
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, nothing, own_set
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import Spelling
-from upheld.engines.memory.storage.table import FLAGS, Rows, Table
+from upheld.engines.memory.storage.arrays import FLAGS, Rows
+from upheld.engines.memory.storage.table import Table
 from upheld.language.strata import Stratum
 from upheld.runtime.interruptions import uninterrupted
 

@@ -62,7 +62,9 @@ from upheld.engines.memory.rounds.strata.records import (
     STRATUM_KIND,
     UNWRITTEN_PLAN,
 )
-from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Table
+from upheld.engines.memory.storage.block_index import BlockIndex
+from upheld.engines.memory.storage.chain_index import ChainIndex
+from upheld.engines.memory.storage.table import Table
 from upheld.language.atom_patterns import Pattern, pattern_of
 from upheld.language.core import Atom, Rule
 from upheld.language.strata import Stratification, Stratum

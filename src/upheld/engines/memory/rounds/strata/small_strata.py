@@ -49,7 +49,8 @@ from upheld.engines.memory.rounds.strata.small_update import MemoryUpdate
 from upheld.engines.memory.sets.expressions import MemorySet
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.rows_by_table import clear_bit
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.table import Table
 from upheld.language.strata import Stratification, Stratum
 from upheld.runtime.interruptions import uninterrupted
 

@@ -48,7 +48,8 @@ from upheld.engines.memory.rounds.strata.records import (
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.rows_by_table import clear_bit
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.table import Table
 
 RowsByTable = dict[Table, Rows]
 
