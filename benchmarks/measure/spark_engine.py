@@ -57,7 +57,7 @@ SIZES: dict[str, dict[str, Any]] = {
         "scale": 5_000, "updated": 480, "hub": 400_000, "tasks": 1.0, "repeat": 2,
     },
     "large": {
-        "closure": (1.0, 3.0, 10.0, 30.0), "nonlinear": 1_260, "generations": (10, 410), "things": 120_000,
+        "closure": (1.0, 3.0, 10.0, 30.0, 60.0), "nonlinear": 1_260, "generations": (10, 410), "things": 120_000,
         "departments": 112, "scale": 50_000, "updated": 4_800, "hub": 2_000_000, "tasks": 10.0, "repeat": 3,
     },
 }  # fmt: skip
