@@ -124,7 +124,9 @@ class LevelRounds:
         """Go through rounds as `Trace.small_rounds` does."""
         listed = [own_instances(mine) for by_round in (agenda.loss, agenda.gain) for mine in by_round.values()]
         count = sum(map(len, listed)) + sum(facts.count() for facts in agenda.doubt.values())
-        code = self._code(s, Where(self.context, I, I, via=I)) if 0 < count <= MOST_ENTERED else None
+        # Without recursion there is one round, which costs less than what a call prepares.
+        may_call = s.recursive and 0 < count <= MOST_ENTERED
+        code = self._code(s, Where(self.context, I, I, via=I)) if may_call else None
         doubted = (table for facts in agenda.doubt.values() for table, _ in own_set(facts).listed())
         if code is None or not all(table in code.numbers for table in doubted):  # no rule mentions it
             return nothing(self.context), nothing(self.context)
