@@ -17,7 +17,9 @@ from tests.engines.memory.codegen.test_hot_rules import COMPILED, hot, wait
 from tests.engines.memory.test_threads import edges, small_pieces, told
 from tests.helpers.programs.strategies import Case, cases, cyclic_cases
 from tests.helpers.sizes import examples
+from upheld.algebra.rounds import RoundByRound
 from upheld.engines.memory.counters import pair_counts
+from upheld.engines.memory.counters.numbers import MemoryRanks
 from upheld.engines.memory.joins import batch, matching
 from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.errors import LimitReached
@@ -139,13 +141,13 @@ def test_an_update_counts_row_by_row():
         assert not sizes
 
 
-def interrupting(method):
-    """The method, which is interrupted as soon as there is a matrix."""
+def interrupting(method, has_begun=lambda self: True):
+    """The method, which is interrupted once something has begun."""
 
-    def interrupted(pairs, *args, **kwargs):
-        if pairs._matrices:
+    def interrupted(self, *args, **kwargs):
+        if has_begun(self):
             raise KeyboardInterrupt
-        return method(pairs, *args, **kwargs)
+        return method(self, *args, **kwargs)
 
     return interrupted
 
@@ -159,7 +161,8 @@ def test_an_update_that_starts_from_nothing(place):
         m = upheld.materialise(COMPILED["path"], {"edge": facts}, threads=1)
         before = numbers(m)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pair_counts.CountedPairs, place, interrupting(getattr(pair_counts.CountedPairs, place)))
+            method = getattr(pair_counts.CountedPairs, place)
+            patch.setattr(pair_counts.CountedPairs, place, interrupting(method, lambda pairs: pairs._matrices))
             with pytest.raises(KeyboardInterrupt):
                 m.update(delete={"edge": gone})
         assert numbers(m) == before
@@ -171,6 +174,28 @@ def test_an_update_that_starts_from_nothing(place):
     assert {f: (t, s) for f, (_, t, s) in numbers(m).items()} == {f: (t, s) for f, (_, t, s) in numbers(fresh).items()}
     change = m.update(insert={"edge": gone})
     assert change.inserted["path"].to_set() == {row for name, row in before if name == "path"} - fresh["path"].to_set()
+
+
+def test_numbers_begun_earlier_in_a_transaction():
+    """An update that fails leaves the numbers that an update before it in the same transaction has begun."""
+    facts = edges(60, 240)
+    kept, gone = facts[:120], facts[120:]
+    with counting_early() as sizes:
+        m = upheld.materialise(COMPILED["path"], {"edge": facts}, threads=1)
+        with m.transaction():
+            sizes.clear()
+            m.update(delete={"edge": gone})
+            assert sizes
+            before = numbers(m)
+            with pytest.MonkeyPatch.context() as patch:
+                for name in ("small_update", "through"):  # else one call would do all of it
+                    patch.setattr(MemoryRanks, name, getattr(RoundByRound, name))
+                patch.setattr(MemoryRanks, "raise_top", interrupting(MemoryRanks.raise_top))
+                with pytest.raises(KeyboardInterrupt):
+                    m.update(insert={"edge": gone[:20]})
+            assert numbers(m) == before
+    assert numbers(m) == before
+    assert m["path"].to_set() == upheld.materialise(COMPILED["path"], {"edge": kept})["path"].to_set()
 
 
 def test_nothing_is_left_of_a_run_that_fails():
