@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from upheld.algebra.instances import undefined
-from upheld.engines.memory.joins.batch import Join
+from upheld.engines.memory.joins.batch import Doubt, Join
 from upheld.engines.memory.plans.plan import HEIGHT, BuiltinStep
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.spark.context import Context
@@ -47,9 +47,9 @@ class LegJoin(Join):
 
     doom: Callable[[BuiltinStep, Codes, list[str]], None]
 
-    def _refuse_undefined(self, at: int, step: BuiltinStep, B: Codes, reasons: Mapping[int, str]) -> None:
-        which = sorted(reasons)
-        self.doom(step, B[:, which], [reasons[i] for i in which])
+    def settle(self, doubt: Doubt) -> None:
+        which = sorted(doubt.reasons)
+        self.doom(doubt.step, doubt.B[:, which], [doubt.reasons[i] for i in which])
 
 
 class Bodies(Protocol):
