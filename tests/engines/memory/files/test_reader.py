@@ -109,7 +109,7 @@ def test_the_same_with_several_threads(file, threads):
 
 @pytest.mark.parametrize("types", [("symbol", "number", "symbol"), ("number",) * 3], ids=["texts", "numbers"])
 @pytest.mark.parametrize("threads", [2, 5])
-def test_large_files_in_parts(types, threads):
+def test_files_of_many_lines_in_parts(types, threads):
     """A file of many chunks has the codes, and a mistake in it the line, that one thread finds."""
     data = "".join(f"{i * 7 % 5000}\t{i}\t{i * i % 90_000}\n" for i in range(150_000)).encode()
     assert len(data) > parts.WORTH_SHARING
