@@ -133,7 +133,7 @@ SIZES: dict[str, dict[str, Any]] = {
 STARVED = ("MemoryError", "OutOfMemory", "Out of Memory", "memory allocation", "bad_alloc")
 
 ENGINES = ("upheld", "souffle", "duckdb", "egglog")
-#: The engines that use as many threads as they are told.
+#: The engines whose number of threads can be chosen.
 THREADED = ("upheld", "souffle", "duckdb")
 
 #: What can be measured apart: materialisation beside other engines, large joins and program analyses beside them, all

@@ -83,7 +83,7 @@ def test_files_for_relations(facts):
 
 @pytest.mark.parametrize("wrong", ["a row", "two files", "no file", "no text"])
 def test_errors(facts, wrong):
-    """All problems are told, in the order of the relations, with the lines where they are."""
+    """All problems are reported, in the order of the relations, with their lines."""
     if wrong in ("a row", "two files"):
         with (facts / "a.facts").open("a") as file:
             file.write("1\tx\nx\tx\n")
@@ -106,7 +106,7 @@ def test_errors(facts, wrong):
 
 @pytest.mark.parametrize("threads", THREADS)
 def test_outputs_that_cannot_be_written(facts, tmp_path, threads):
-    """All problems are told, in the order of the directives, and no file is replaced."""
+    """All problems are reported, in the order of the directives, and no file is replaced."""
     output = tmp_path / "output"
     output.mkdir()
     (output / "pair.csv").write_text("old")

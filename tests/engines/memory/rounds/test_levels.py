@@ -1,4 +1,4 @@
-"""Small rounds of `counting` in one call of a kernel come to what the operators of `maintain.counting` come to."""
+"""Small rounds of `counting` in one call of a kernel have the results of the operators of `maintain.counting`."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_large_agendas_are_left_to_the_operators():
 
 
 def test_rules_that_compute_are_left_to_the_operators():
-    """No kernel is called for a recursive rule with arithmetic, and its rounds come to the same."""
+    """No kernel is called for a recursive rule with arithmetic; its rounds have the same results."""
     rules = "far(0, 0). far(y, n + 1) :- far(x, n), edge(x, y), n < 5."
     edges = [(0, 1), (1, 2), (2, 0)]
     m = upheld.materialise(rules, {"edge": edges}, algorithm="counting")
