@@ -187,6 +187,16 @@ class Plan:
         return replace(self, start=first.variables, steps=self.steps[1:], sizes=self.sizes[1:])
 
     @cached_property
+    def expected_bindings(self) -> float:
+        """How many bindings a join is expected to handle for each one that it begins with, this one included."""
+        handled = bindings = 1.0
+        for step in self.steps:
+            if isinstance(step, AtomStep) and not step.filters:
+                bindings *= step.fan_out
+            handled += bindings
+        return handled
+
+    @cached_property
     def runs_of(self) -> str | None:
         """A variable of the start whose bindings should follow each other, so that a choice after a join has runs."""
         for step in self.steps[1:]:
