@@ -89,7 +89,7 @@ class Quickest:
         #: The shape of the plan, if rules of its shape may have a kernel.
         self._shape = shape_of(join.plan, sink.counts) if has_small_tables and not sink.wide else None
         self._key: _Key | None = None
-        #: What runs joins once the kernel is ready.
+        #: Runs joins by the kernel, once it is ready.
         self._compiled: MakeRunner | None = None
         #: The instances that are counted as work for rules of the shape.
         self._noted = sink.instances

@@ -37,7 +37,7 @@ from upheld.language.syntax.ast import Variable
 #: Pairs that a probe for a single binding may write.
 _LEAST_ROOM = 1024
 
-#: Rows that a batch begins with, as far as there are so many, however many bindings come of them.
+#: Rows that a batch begins with at least, however many bindings come of them.
 FEWEST_ROWS = 1 << 8
 
 #: Rows that a batch begins with where bindings choose between two atoms. The order in which pieces come then depends on
@@ -144,8 +144,8 @@ class Join:
 
     def growth(self) -> int:
         """Return about how many bindings come of one that the plan begins with, at the step with most of them."""
-        made = (self._whole or self).made
-        return max(made) // made[0] if made[0] else int(self.plan.expected_bindings)
+        counts = (self._whole or self).made
+        return max(counts) // counts[0] if counts[0] else int(self.plan.expected_bindings)
 
     def batch_size(self, bindings: int) -> int:
         """Return how many rows to begin a batch with so that not many more than some bindings come of them."""

@@ -134,7 +134,7 @@ def _enter(join: Join, pieces: Sequence[Any]) -> None:
 
 
 def _size_of_chunk(join: Join, rows: int, chunks: int) -> int:
-    """Return how many rows a chunk has: those of a batch, or fewer if these would leave threads without work."""
+    """Return how many rows a chunk has: a batch, or fewer if that would leave threads without work."""
     size = join.batch_size(MADE)
     return size if join.plan.has_choices else max(min(size, -(-rows // max(chunks, 1))), batch_module.FEWEST_ROWS)
 
