@@ -68,6 +68,7 @@ VISITED = {
     "copy_rows": lambda a, out: len(a[1]) + out,
     "cross": lambda a, _: len(a[3]),
     "gather": lambda a, _: a[6],
+    "first_of_each": lambda a, _: len(a[2]),
     "select": lambda a, _: len(a[0]),
     "mark": lambda a, _: len(a[0]),
     "scan": lambda a, _: a[1],

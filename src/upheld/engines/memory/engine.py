@@ -20,7 +20,7 @@ from upheld.engines.memory.counters.numbers import KeptTools, MemoryNumbers, Mem
 from upheld.engines.memory.counters.trace import MemoryTrace
 from upheld.engines.memory.equality.classes import MemoryClasses
 from upheld.engines.memory.equality.equivalences import MemoryGroups
-from upheld.engines.memory.joins.batch import FunctionSink, Sink
+from upheld.engines.memory.joins.batch import FunctionSink, Sink, row_of
 from upheld.engines.memory.joins.derivation import Derivation
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.search import MemorySearch
@@ -274,16 +274,18 @@ class MemoryEngine:
         result: list[Group] = []
 
         def sink(plan: Plan, start: Table | None, work: int) -> Sink:
-            order = [plan.last.index(v) for v in plan.rule.variables()]
+            rule, last = plan.rule, plan.last
+            order = [last.index(v) for v in rule.variables()]
+            rows = {id(a): last.index(row_of(i)) for i, a in enumerate(rule.positive) if row_of(i) in last}
 
             def take(B: Codes, width: int) -> None:
-                self.meter.instances(plan.rule, width)
-                result.append(Group(plan.rule, B[order]))
+                self.meter.instances(rule, width)
+                result.append(Group(rule, B[order], {atom: B[k].astype(np.int32) for atom, k in rows.items()}))
 
             return FunctionSink(take)
 
         with (where := Where(self.context, P, N, via, via_not, own)):
-            self.matcher.forwards(rules, where, sink, whole=True)
+            self.matcher.forwards(rules, where, sink, whole=True, with_rows=True)
         return MemoryInstances(self.matcher, result)
 
     def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> MemoryInstances:

@@ -251,7 +251,13 @@ def gather(
     matches: Sequence[int],
     columns: Sequence[int],
 ) -> list[list[int]]:
-    return [[B[v][i] for i in parents] for v in kept] + [[rows[j][c] for j in matches] for c in columns]
+    return [[B[v][i] for i in parents] for v in kept] + [
+        [rows[j][c] if c >= 0 else j for j in matches] for c in columns
+    ]
+
+
+def first_of_each(bindings: Sequence[Row]) -> list[bool]:
+    return [binding not in bindings[:i] for i, binding in enumerate(bindings)]
 
 
 def select(candidates: Sequence[int], flags: Sequence[int], truth: Sequence[bool]) -> list[int]:

@@ -319,11 +319,11 @@ def test_cross(width, candidates, room):
 
 @given(tables(least_arity=1), st.data(), st.integers(0, 3), st.integers(1, 9))
 def test_gather(table, data, variables, width):
-    """The kept variables of the parents, then columns of the matched rows."""
+    """The kept variables of the parents, then columns of the matched rows, or their numbers."""
     value = values_of(np.int64)
     B = data.draw(st.lists(st.lists(value, min_size=width, max_size=width), min_size=variables, max_size=variables))
     kept = data.draw(subsets(variables))
-    columns = data.draw(st.lists(st.integers(0, table.arity - 1), max_size=4, unique=True))
+    columns = data.draw(st.lists(st.integers(row_kernels.ROW_NUMBER, table.arity - 1), max_size=4, unique=True))
     pair = st.tuples(st.integers(0, width - 1), st.integers(0, max(0, len(table.rows) - 1)))
     chosen = data.draw(st.lists(pair, max_size=20)) if table.rows else []
     parents, matches = [i for i, _ in chosen], [j for _, j in chosen]
@@ -333,6 +333,17 @@ def test_gather(table, data, variables, width):
         numbers(matches, np.int32), numbers(columns), len(chosen), out,
     )  # fmt: skip
     assert out.tolist() == naive.gather(B, kept, parents, table.rows, matches, columns)
+
+
+@given(st.integers(0, 3), st.data())
+def test_first_of_each(variables, data):
+    """The first one of equal bindings is marked, and no other one."""
+    binding = st.tuples(*[st.sampled_from((0, 1, -1, 2**63 - 1, -(2**63)))] * variables)
+    bindings = data.draw(st.lists(binding, max_size=40))
+    B = numbers([[b[k] for b in bindings] for k in range(variables)]).reshape(variables, len(bindings))
+    first = np.empty(len(bindings), np.bool_)
+    row_kernels.first_of_each(B, np.full(64, -1, np.int32), first)
+    assert first.tolist() == naive.first_of_each(bindings)
 
 
 @given(tables(least_arity=1), st.data(), st.integers(1, 3), st.integers(1, 9))

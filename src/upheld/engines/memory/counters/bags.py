@@ -15,10 +15,11 @@ from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.counting import Counts, counted, numbers_of, scratch
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.sinks import fitted, made_rows
+from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import LOWEST
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, membership
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth, are_in
-from upheld.engines.memory.storage.arrays import Rows, each_once
+from upheld.engines.memory.storage.arrays import Rows, each_once, slots_for
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Fact, Rule
@@ -170,9 +171,26 @@ class Group:
 class MemoryInstances:
     """Rule instances as bindings of all variables of their rules."""
 
-    def __init__(self, matcher: Matcher, groups: Iterable[Group]):
+    def __init__(self, matcher: Matcher, groups: Iterable[Group], *, may_repeat: bool = False):
         self.matcher = matcher
-        self.groups = [g for g in groups if len(g)]
+        self._groups = [g for g in groups if len(g)]
+        #: Whether an instance may be in several groups. A union is made of instances that differ when somebody looks.
+        self._may_repeat = may_repeat
+
+    @property
+    def groups(self) -> list[Group]:
+        """The instances by rule; a rule may have several groups."""
+        if self._may_repeat:
+            by_rule: dict[Rule, list[Group]] = {}
+            for group in self._groups:
+                by_rule.setdefault(group.rule, []).append(group)
+            self._groups, self._may_repeat = [union(groups) for groups in by_rule.values()], False
+        return self._groups
+
+    @property
+    def at_most(self) -> int:
+        """The number of instances, or more if some may be the same."""
+        return sum(map(len, self._groups))
 
     def __iter__(self) -> Iterator[RuleInstance]:
         for group in self.groups:
@@ -186,10 +204,7 @@ class MemoryInstances:
         return sum(map(len, self.groups))
 
     def __or__(self, other: Instances) -> MemoryInstances:
-        by_rule: dict[Rule, list[Codes]] = {}
-        for group in (*self.groups, *own_instances(other).groups):
-            by_rule.setdefault(group.rule, []).append(group.B)
-        return MemoryInstances(self.matcher, (Group(rule, _distinct(parts)) for rule, parts in by_rule.items()))
+        return MemoryInstances(self.matcher, (*self._groups, *own_instances(other)._groups), may_repeat=True)
 
     def partition(self, facts: FactSet) -> tuple[MemoryInstances, MemoryInstances]:
         truth = membership(facts)
@@ -228,17 +243,16 @@ class MemoryInstances:
         return Settled(self.matcher.context, {t: each_once(np.concatenate(parts)) for t, parts in rows.items()})
 
 
-def _distinct(parts: Sequence[Codes]) -> Codes:
-    if len(parts) == 1:
-        return parts[0]
-    together = np.concatenate(parts, axis=1)
-    if not len(together):
-        return together[:, :1]
-    # Column by column: `np.unique` along an axis compares whole columns as bytes, and is ten times slower.
-    ordered = together[:, np.lexsort(together)]
-    fresh = np.ones(ordered.shape[1], np.bool_)
-    fresh[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
-    return np.ascontiguousarray(ordered[:, fresh])
+def union(groups: Sequence[Group]) -> Group:
+    """Return the instances of several groups of one rule, each once, with the rows that are known of all of them."""
+    together = groups[0]
+    if len(groups) > 1:
+        known = set.intersection(*(set(group._rows) for group in groups))
+        rows = {atom: np.concatenate([group._rows[atom] for group in groups]) for atom in known}
+        together = Group(together.rule, np.concatenate([group.B for group in groups], axis=1), rows)
+    first = np.empty(len(together), np.bool_)
+    row_kernels.first_of_each(together.B, np.full(slots_for(len(together)), -1, np.int32), first)
+    return together if first.all() else together.chosen(first)
 
 
 def own_bag(bag: Bag) -> MemoryBag:

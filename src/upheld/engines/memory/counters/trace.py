@@ -189,7 +189,7 @@ class MemoryTrace:
             if (rounds == first).all():  # as a rule
                 groups.setdefault(first, []).append(group)
                 continue
-            for i in np.unique(rounds).tolist():
+            for i in np.flatnonzero(np.bincount(rounds)).tolist():
                 groups.setdefault(i, []).append(group.chosen(rounds == i))
         return {i: MemoryInstances(self.matcher, mine) for i, mine in groups.items()}
 

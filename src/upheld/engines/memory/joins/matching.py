@@ -8,7 +8,7 @@ import numpy as np
 
 from upheld.algebra.sets import FactSet, Own
 from upheld.engines.memory.context import Context
-from upheld.engines.memory.joins.batch import ROW, FunctionSink, Join, Sink, batches
+from upheld.engines.memory.joins.batch import ROW, FunctionSink, Join, Sink, batches, row_of
 from upheld.engines.memory.joins.bulk_copy import Copies, Copying, Together, forward_copies
 from upheld.engines.memory.joins.few_facts import LEAST_ATOMS, MOST_FACTS, MOST_PAIRS, FewFacts, Taker, Task
 from upheld.engines.memory.joins.strategies import Delta, run_delta
@@ -169,14 +169,16 @@ class Matcher:
         *,
         ranked: tuple[str, Stratum] | None = None,
         whole: bool = False,
+        with_rows: bool = False,
         few: Taker | None = None,
     ) -> None:
         """Send the bindings of all instances that `derive` speaks of to the sinks of their plans.
 
         With `ranked`, a column and a stratum, bindings carry the highest rank that a fact of the stratum has. With
-        `whole`, they have all variables of the rule. Instances of rules that few facts concern go to `few` instead.
+        `whole`, they have all variables of the rule, and `with_rows`, as `row_of`, the rows of positive atoms that are
+        not looked up by all their columns. Instances of rules that few facts concern go to `few` instead.
         """
-        run = _Forwards(self, where, sink, ranked, whole)
+        run = _Forwards(self, where, sink, ranked, whole, with_rows)
         if where.via is None and where.via_not is None:
             for rule in rules:
                 run.from_all(rule)
@@ -234,14 +236,14 @@ class Matcher:
         self, s: Stratum, where: Where, ranked: tuple[str, Stratum] | None, *, whole: bool = False
     ) -> list[Start]:
         """Return the plans that `forwards` follows from changed facts of a stratum to what its own rules derive."""
-        run = _Forwards(self, where, _no_sink, ranked, whole)
+        run = _Forwards(self, where, _no_sink, ranked, whole, False)
         return [run.start(rule, i) for rule in s.recursive for i in s.own(rule)]
 
     def start(
         self, rule: Rule, position: int, is_negated: bool, where: Where, ranked: tuple[str, Stratum] | None
     ) -> Start:
         """Return the plan that `forwards` follows from changed facts of one atom of a rule."""
-        run = _Forwards(self, where, _no_sink, ranked, False)
+        run = _Forwards(self, where, _no_sink, ranked, False, False)
         return run.start_negated(rule, position) if is_negated else run.start(rule, position)
 
     def backwards(
@@ -378,12 +380,20 @@ class Matcher:
 class _Forwards:
     """One forward run: how the atoms of its rules are matched."""
 
-    def __init__(self, matcher: Matcher, where: Where, sink: MakeSink, ranked: tuple[str, Stratum] | None, whole: bool):
-        self.matcher, self.where, self.sink, self.whole = matcher, where, sink, whole
+    def __init__(
+        self,
+        matcher: Matcher,
+        where: Where,
+        sink: MakeSink,
+        ranked: tuple[str, Stratum] | None,
+        whole: bool,
+        with_rows: bool,
+    ):
+        self.matcher, self.where, self.sink, self.whole, self.with_rows = matcher, where, sink, whole, with_rows
         self.rank = ranked[0] if ranked is not None else None
         self.ranked_in = ranked[1] if ranked is not None else None
         #: The kind of plans of this run; with a rule and the first atom it determines a plan.
-        self.kind = (where.own is not None, self.ranked_in is not None, whole)
+        self.kind = (where.own is not None, self.ranked_in is not None, whole, with_rows)
 
     @property
     def may_copy(self) -> bool:
@@ -450,8 +460,12 @@ class _Forwards:
             self._run(self._plan_from(rule, kind, i, atom), kind, i, atom, table, rows, rank)
 
     def _plan_from(self, rule: Rule, kind: str, i: int, atom: Atom) -> Plan:
-        variables = tuple(dict.fromkeys(atom.variables()))
-        return self._plan(rule, kind, i, (*variables, HEIGHT) if self.rank else variables)
+        start = [*dict.fromkeys(atom.variables())]
+        if self.with_rows and kind == "via":
+            start.append(row_of(i))
+        if self.rank:
+            start.append(HEIGHT)
+        return self._plan(rule, kind, i, tuple(start))
 
     def _run(self, plan: Plan, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
         """Send the bindings that an atom, the one at i, has to rows of its table through a plan."""
@@ -477,8 +491,13 @@ class _Forwards:
     def _plan(self, rule: Rule, kind: str, i: int, start: tuple[str, ...]) -> Plan:
         return self.matcher.plan(
             rule, (kind, i, *self.kind), start, lambda: list(self._literals(rule, kind, i)),
-            rule.variables() if self.whole else None,
+            self._needed(rule),
         )  # fmt: skip
+
+    def _needed(self, rule: Rule) -> tuple[str, ...] | None:
+        """Return the variables that bindings have at the end, or None for the variables of the head."""
+        rows = tuple(map(row_of, range(len(rule.positive)))) if self.with_rows else ()
+        return (*rule.variables(), *rows) if self.whole else None
 
     def _literals(self, rule: Rule, kind: str, i: int) -> Iterator[Literal]:
         """Yield where the atoms are matched beside the one that a plan begins with."""
@@ -496,7 +515,8 @@ class _Forwards:
     def _positive(self, rule: Rule, i: int, place: Place) -> Literal:
         if self.where.stratum is not None and i in self.where.stratum.own(rule):
             place = place.within_own
-        return Literal(rule.positive[i], place, self.ranked_in is not None and i in self.ranked_in.own(rule))
+        ranked = self.ranked_in is not None and i in self.ranked_in.own(rule)
+        return Literal(rule.positive[i], place, ranked, row_of(i) if self.with_rows else None)
 
 
 def _no_sink(plan: Plan, start: Table | None, work: int) -> Sink:

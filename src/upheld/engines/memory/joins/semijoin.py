@@ -113,7 +113,7 @@ class Reduction:
 
     def _all(self, i: int) -> Rows:
         """Return the rows of an atom."""
-        atom, place, _ = self.literals[i]
+        atom, place, *_ = self.literals[i]
         planner = self.join.planner
         return _matched(atom, self._table(i), self.join.listing(planner.source(atom), place), planner.codec)
 

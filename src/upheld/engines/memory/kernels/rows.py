@@ -10,6 +10,7 @@ from upheld.engines.memory.kernels.hashing import (
     GROUP,
     copy_key,
     hash_key,
+    mix,
     place,
     same_key,
     shift_of,
@@ -21,6 +22,9 @@ CHUNK = 1 << 16
 
 #: Terms from here on are columns of the matched row, where a kernel has one.
 MATCHED = 1 << 20
+
+#: In place of a column: the number of the matched row.
+ROW_NUMBER = -1
 
 
 @kernel
@@ -66,7 +70,7 @@ def ascend(rows):
 
 @kernel
 def gather(B, kept, parents, rows, matches, columns, count, out):
-    """Write a new batch: the kept variables of the parents, then the columns of the matched rows."""
+    """Write a new batch: the kept variables of the parents, then the columns of the matched rows, or their numbers."""
     for k in range(len(kept)):
         source = kept[k]
         for i in range(count):
@@ -75,7 +79,27 @@ def gather(B, kept, parents, rows, matches, columns, count, out):
     for k in range(len(columns)):
         column = columns[k]
         for i in range(count):
-            out[base + k, i] = rows[matches[i], column]
+            out[base + k, i] = rows[matches[i], column] if column != ROW_NUMBER else matches[i]
+
+
+@kernel
+def first_of_each(B, slots, first):
+    """Write for each binding whether none before it is the same. `slots` is empty, and has room for all bindings."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    for i in range(B.shape[1]):
+        h = np.uint64(0)
+        for k in range(len(B)):
+            h = mix(h, B[k, i])
+        at = place(h, shift)
+        first[i] = True
+        while first[i] and slots[at] >= 0:
+            same = True
+            for k in range(len(B)):
+                same = same and B[k, slots[at]] == B[k, i]
+            first[i] = not same
+            at = (at + 1) & mask if first[i] else at
+        if first[i]:
+            slots[at] = i
 
 
 @kernel

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.instances import cheapest_first, effort, is_ready
-from upheld.engines.memory.kernels.rows import MATCHED
+from upheld.engines.memory.kernels.rows import MATCHED, ROW_NUMBER
 from upheld.engines.memory.plans.order import best_order
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.partitions import Part, Parts
@@ -69,11 +69,15 @@ LOWEST = np.iinfo(np.int64).min
 
 
 class Literal(NamedTuple):
-    """An atom of a body, the place where it is matched, and whether the ranks of its facts count."""
+    """An atom of a body, the place where it is matched, and whether the ranks of its facts count.
+
+    `row` is a variable for the row that the atom is matched to, if a step looks it up by less than all its columns.
+    """
 
     atom: Atom
     place: Place
     ranked: bool = False
+    row: str | None = None
 
     @property
     def negated(self) -> bool:
@@ -84,8 +88,9 @@ class Literal(NamedTuple):
 class AtomStep:
     """Matching an atom against a batch. `known` columns have values: from `terms`, variables of the batch or constants.
 
-    A step with all columns known only filters. Any other adds the columns `added` to the variables `kept`; it looks
-    into its source, a table or a part of it, and columns that are the same in all of a part are not among the known.
+    A step with all columns known only filters. Any other adds the columns `added`, or the number of the row, to the
+    variables `kept`; it looks into its source, a table or a part of it, and columns that are the same in all of a part
+    are not among the known.
     """
 
     atom: Atom
@@ -187,16 +192,6 @@ class Plan:
         return replace(self, start=first.variables, steps=self.steps[1:], sizes=self.sizes[1:])
 
     @cached_property
-    def expected_bindings(self) -> float:
-        """How many bindings a join is expected to handle for each one that it begins with, this one included."""
-        handled = bindings = 1.0
-        for step in self.steps:
-            if isinstance(step, AtomStep) and not step.filters:
-                bindings *= step.fan_out
-            handled += bindings
-        return handled
-
-    @cached_property
     def runs_of(self) -> str | None:
         """A variable of the start whose bindings should follow each other, so that a choice after a join has runs."""
         for step in self.steps[1:]:
@@ -220,6 +215,11 @@ class Plan:
         return any(t.rows.dtype == np.int64 for t in (*self.tables, *([start] if start else [])))
 
     @cached_property
+    def _atoms(self) -> tuple[AtomStep, ...]:
+        choices = [s for s in self.steps if isinstance(s, ChoiceStep)]
+        return (*(s for s in self.steps if isinstance(s, AtomStep)), *(a for s in choices for a in s.ways[0]))
+
+    @cached_property
     def has_choices(self) -> bool:
         """Whether some step chooses, for each binding, which of two atoms is joined."""
         return any(isinstance(step, ChoiceStep) for step in self.steps)
@@ -227,12 +227,12 @@ class Plan:
     @cached_property
     def tables(self) -> tuple[Table, ...]:
         """The tables that the steps look into."""
-        return tuple(a.table for a in _atoms_of(self.steps))
+        return tuple(a.table for a in self._atoms)
 
     @cached_property
     def sources(self) -> tuple[Table | Part, ...]:
         """The tables, or parts of them, that the steps look into."""
-        return tuple(a.source for a in _atoms_of(self.steps))
+        return tuple(a.source for a in self._atoms)
 
     @cached_property
     def most_bindings(self) -> float:
@@ -300,8 +300,8 @@ class Planner:
             held = step.variables
             position += 2 if choice else 1
         terms, constants = self.terms(rule.head, held) if needed is None else (np.empty(0, np.int64),) * 2
-        sizes = tuple(atom.source.n for atom in _atoms_of(steps))
-        return Plan(rule, tuple(start), tuple(steps), self.tables[rule.head.predicate], terms, constants, sizes)
+        plan = Plan(rule, tuple(start), tuple(steps), self.tables[rule.head.predicate], terms, constants)
+        return replace(plan, sizes=tuple(source.n for source in plan.sources))
 
     def _order(
         self, bound: set[str], before: Sequence[Atom], atoms: Sequence[Literal], builtins: Sequence[Builtin]
@@ -362,7 +362,8 @@ class Planner:
         carried = later | _variables(first) | _variables(second)
         ways = []
         for joined, other in ((first, second), (second, first)):
-            join = self.step(joined, held, carried)
+            # Without rows: which of the atoms a binding is joined with differs from binding to binding.
+            join = self.step(joined._replace(row=None), held, carried)
             check = self.step(other, join.variables, carried)
             assert isinstance(join, AtomStep) and isinstance(check, AtomStep) and check.filters, "a join and its check"
             ways.append((join, check))
@@ -373,7 +374,7 @@ class Planner:
         if isinstance(item, Builtin):
             binds = next((v for v in item.variables() if v not in held), None)
             return BuiltinStep(item, held, binds, held if binds is None else (*held, binds))
-        atom, place, ranked = item
+        atom, place, ranked, row = item
         table = self.tables[atom.predicate]
         source: Table | Part = table
         known = _known(atom, set(held))
@@ -392,6 +393,8 @@ class Planner:
                 else:
                     first[term.name] = column
         kept = [v for v in held if v in later]
+        if row is not None:
+            first[row] = ROW_NUMBER
         added = [v for v in first if v in later]
         return AtomStep(
             atom,
@@ -436,12 +439,6 @@ class Planner:
             else:
                 terms.append(held.index(term.name))
         return np.array(terms, np.int64), np.array(constants, np.int64)
-
-
-def _atoms_of(steps: Sequence[Step]) -> list[AtomStep]:
-    """Return the steps that match an atom, and last the ones that are chosen from."""
-    choices = [step for step in steps if isinstance(step, ChoiceStep)]
-    return [s for s in steps if isinstance(s, AtomStep)] + [atom for choice in choices for atom in choice.ways[0]]
 
 
 def _known(atom: Atom, bound: set[str]) -> tuple[int, ...]:

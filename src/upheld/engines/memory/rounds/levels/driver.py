@@ -123,7 +123,7 @@ class LevelRounds:
     ) -> tuple[MemorySet, MemorySet]:
         """Go through rounds as `Trace.small_rounds` does."""
         listed = [own_instances(mine) for by_round in (agenda.loss, agenda.gain) for mine in by_round.values()]
-        count = sum(map(len, listed)) + sum(facts.count() for facts in agenda.doubt.values())
+        count = sum(some.at_most for some in listed) + sum(facts.count() for facts in agenda.doubt.values())
         # Without recursion there is one round, which costs less than what a call prepares.
         may_call = s.recursive and 0 < count <= MOST_ENTERED
         code = self._code(s, Where(self.context, I, I, via=I)) if may_call else None
@@ -347,8 +347,8 @@ class Run:
             return nothing(self.context), nothing(self.context)
         arrays, end = self.arrays, int(self.state[USED])
         entries, bodies = arrays.entries[:end], arrays.bodies[:end]
-        agenda.loss.update(self._instances(entries[entries[:, KIND] == LOSS]))
-        agenda.gain.update(self._instances(entries[entries[:, KIND] == GAIN]))
+        agenda.loss.update(self._instances(entries, bodies, LOSS))
+        agenda.gain.update(self._instances(entries, bodies, GAIN))
         doubted = entries[:, KIND] == DOUBT
         pairs = np.column_stack([entries[doubted, OF], bodies[doubted, FACT]])
         for i in np.unique(entries[doubted, ROUND_OF]).tolist():
@@ -356,18 +356,19 @@ class Run:
         _, lost, gained = arrays.lists
         return self._facts(lost[: self.state[LOST_FACTS]]), self._facts(gained[: self.state[GAINED_FACTS]])
 
-    def _instances(self, entries: Numbers) -> Mapping[int, MemoryInstances]:
-        """Return listed instances by round."""
-        rules = {line: rule for rule, line in self.code.rule_lines.items()}
+    def _instances(self, entries: Numbers, bodies: Pairs, kind: int) -> Mapping[int, MemoryInstances]:
+        """Return the instances that are listed for loss or gain, by round, with the rows of their body atoms."""
         groups: dict[int, list[Group]] = {}
-        for i, line in np.unique(entries[:, [ROUND_OF, OF]], axis=0).tolist():
-            mine = entries[(entries[:, ROUND_OF] == i) & (entries[:, OF] == line)]
-            rule = rules[line]
-            B = np.ascontiguousarray(mine[:, BINDINGS : BINDINGS + len(rule.variables())].T)
-            groups.setdefault(i, []).append(Group(rule, B))
+        for rule, line in self.code.rule_lines.items():
+            of_rule = np.flatnonzero((entries[:, KIND] == kind) & (entries[:, OF] == line))
+            rounds = entries[of_rule, ROUND_OF]
+            for i in np.flatnonzero(np.bincount(rounds)).tolist():
+                mine = of_rule[rounds == i]
+                B = np.ascontiguousarray(entries[mine, BINDINGS : BINDINGS + len(rule.variables())].T)
+                rows = {id(atom): bodies[mine, k] for k, atom in enumerate(rule.positive)}
+                groups.setdefault(i, []).append(Group(rule, B, rows))
         # One instance may be listed twice for a round: the union has it once.
-        none = MemoryInstances(self.matcher, ())
-        return {i: none | MemoryInstances(self.matcher, mine) for i, mine in groups.items()}
+        return {i: MemoryInstances(self.matcher, mine, may_repeat=True) for i, mine in groups.items()}
 
     def _facts(self, pairs: npt.NDArray[Any]) -> MemorySet:
         return Settled(self.context, dict(by_table(self.code.tables, pairs))) if len(pairs) else nothing(self.context)
