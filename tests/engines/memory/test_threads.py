@@ -42,7 +42,8 @@ def small_pieces() -> Iterator[list[int]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching, "MOST_FACTS", 0)  # else many rules would run in one call
         patch.setattr(side_by_side, "FEWEST_BINDINGS", 0)
-        patch.setattr(side_by_side, "FEWEST_ROWS", 1)
+        patch.setattr(batch, "FEWEST_ROWS", 1)
+        patch.setattr(side_by_side, "MADE", 2)
         patch.setattr(side_by_side, "MOST_MADE", 3)
         patch.setattr(batch, "CHUNK_WITH_CHOICES", 2)
         for module in (batch, strategies):
@@ -107,7 +108,7 @@ def test_compiled(relation, algorithm, threads):
     expected = told(case, algorithm, 1)
     with pytest.MonkeyPatch.context() as patch, hot(after=50):
         patch.setattr(side_by_side, "FEWEST_BINDINGS", 64)
-        patch.setattr(side_by_side, "FEWEST_ROWS", 16)
+        patch.setattr(batch, "FEWEST_ROWS", 16)
         patch.setattr(regions, "FEWEST_KEYS", 100)
         patch.setattr(regions, "FEWEST_ROWS", 100)
         for _ in range(2):

@@ -16,7 +16,7 @@ import upheld
 from tests.engines.memory.codegen.test_hot_rules import hot
 from tests.helpers.programs.strategies import Case, cases, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
-from upheld.engines.memory.codegen import hot_rules
+from upheld.engines.memory.joins import batch, strategies
 from upheld.engines.memory.kernels import hashing
 from upheld.errors import EvaluationError
 
@@ -26,7 +26,7 @@ def impatient() -> Iterator[None]:
     """Kernels of rules come back after every few rows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hashing, "PATIENCE", 8)  # more than the loops of a nest, so that it gets on
-        patch.setattr(hot_rules, "pair_room", lambda width: 3)
+        patch.setattr(batch, "pair_room", lambda width: 3)
         yield
 
 
@@ -66,3 +66,15 @@ def test_programs_run_by_kernels_of_their_own():
         own = told(case, "dred")
     assert own == told(case, "dred")
     assert {rule.partition("(")[0] for rule in ran} == {"path", "lonely", "loop"}
+
+
+def test_a_rule_that_proves_hot_in_the_middle_of_a_run(monkeypatch):
+    """Its kernel takes over with the next batch, and meets what is left."""
+    case = Case("far(x, z) :- edge(x, y), edge(y, z).", {"edge": [(i, j) for i in range(12) for j in range(12)]})
+    expected = told(case, "dred")
+    monkeypatch.setattr(batch, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(strategies, "MOST_BINDINGS", 24)
+    with hot(after=100) as ran:
+        own = told(case, "dred")
+    assert own == expected
+    assert 40 < len(ran) < 72  # of 72 batches of 24 bindings, the first ones have shown that it is hot

@@ -11,13 +11,13 @@ import inspect
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any, NamedTuple, Protocol
+from functools import cache, partial
+from typing import Any, Protocol
 
 import numpy as np
 
 from upheld.engines.memory.codegen.source import Shape, shape_of, source_of
-from upheld.engines.memory.joins.batch import Join, pair_room
+from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.joins.sinks import Heads, HeadsOnly
 from upheld.engines.memory.kernels import hashing, jit
 from upheld.engines.memory.kernels.pairs import FULL
@@ -49,7 +49,7 @@ class Runner(Protocol):
         ...
 
 
-#: Returns what runs a join: the join itself, or a kernel of its own.
+#: Returns what runs a join: the join itself, by the generic kernels, or a kernel of its own.
 MakeRunner = Callable[[Join], Runner]
 
 #: A shape, and the types of the arguments that its kernel is compiled for.
@@ -60,36 +60,62 @@ _heat: Counter[Shape] = Counter()
 _kernels: dict[_Key, Callable[..., tuple[int, int, int]] | Exception | None] = {}
 
 
-class Quickest(NamedTuple):
-    """The quickest way there is by now to send bindings through a plan to its heads."""
+class Runners(Protocol):
+    """Says what runs a join, for each batch of bindings anew."""
 
-    runner: MakeRunner
-    #: The shape of the plan, if its instances are to be counted.
-    shape: Shape | None = None
-
-    def note(self, instances: int) -> None:
-        """Note how many instances were met in this way."""
-        if self.shape is not None:
-            _heat[self.shape] += instances
+    def runner(self) -> MakeRunner: ...
 
 
-def quickest(join: Join, sink: HeadsOnly, marks: bool) -> Quickest:
-    """Return the quickest way to run a plan; `marks` says whether it may put pairs among the known ones."""
-    if sink.wide or any(table.n > CACHED_ROWS for table in join.plan.tables[1:]):
-        return Quickest(generic)
-    shape = shape_of(join.plan, sink.counts)
-    if shape is None:
-        return Quickest(generic)
-    if _heat[shape] < HOT:
-        return Quickest(generic, shape)
-    kernel = _kernel(shape, Nest(join, sink, marks))
-    if kernel is None:
-        return Quickest(generic)
-    return Quickest(lambda join: Nest(join, sink, marks, kernel))
+class Generic:
+    """The generic kernels run every join."""
+
+    def runner(self) -> MakeRunner:
+        return _itself
 
 
-def generic(join: Join) -> Runner:
-    """Return the generic kernels for a join."""
+GENERIC = Generic()
+
+
+class Quickest:
+    """The quickest way there is by now to send bindings through a plan to its heads.
+
+    A rule may prove hot, and its kernel be ready, in the middle of a run. `marks` says whether the kernel may put pairs
+    among the known ones.
+    """
+
+    def __init__(self, join: Join, sink: HeadsOnly, marks: bool):
+        self._join, self._sink, self._marks = join, sink, marks
+        has_small_tables = all(table.n <= CACHED_ROWS for table in join.plan.tables[1:])
+        #: The shape of the plan, if rules of its shape may have a kernel.
+        self._shape = shape_of(join.plan, sink.counts) if has_small_tables and not sink.wide else None
+        self._key: _Key | None = None
+        #: Runs joins by the kernel, once it is ready.
+        self._compiled: MakeRunner | None = None
+        #: The instances that are counted as work for rules of the shape.
+        self._noted = sink.instances
+
+    def runner(self) -> MakeRunner:
+        if self._compiled is not None:
+            return self._compiled
+        self.note()
+        if self._shape is None or _heat[self._shape] < HOT:
+            return _itself
+        if self._key is None:
+            self._key = _key_of(self._shape, Nest(self._join, self._sink, self._marks))
+        kernel = _kernel(self._key)
+        if kernel is None:
+            return _itself
+        self._compiled = partial(Nest, sink=self._sink, marks=self._marks, kernel=kernel)
+        return self._compiled
+
+    def note(self) -> None:
+        """Note how many instances were met since the last time."""
+        if self._shape is not None:
+            _heat[self._shape] += self._sink.instances - self._noted
+            self._noted = self._sink.instances
+
+
+def _itself(join: Join) -> Runner:
     return join
 
 
@@ -107,7 +133,7 @@ class Nest:
         assert self.kernel is not None, "a kernel that is compiled"
         head, came = self.join.plan.head, self.join.made
         came[0] += width
-        made = np.empty((pair_room(width), head.arity), head.rows.dtype)
+        made = np.empty((self.join.room(width), head.arity), head.rows.dtype)
         at = np.full(len(self.steps), -1, np.int64)
         i = 0
         while i < width:
@@ -136,12 +162,16 @@ class Nest:
 # -- compiling ---------------------------------------------------------------------------------------------------------
 
 
-def _kernel(shape: Shape, nest: Nest) -> Callable[..., tuple[int, int, int]] | None:
-    """Return the kernel for a run if it is ready; else see to it that it will be."""
+def _key_of(shape: Shape, nest: Nest) -> _Key:
+    """Return what the kernel for a run is known by."""
     jit.compile_kernels()
     head = nest.join.plan.head
     made, B = np.empty((1, head.arity), head.rows.dtype), np.empty((shape.start, 1), np.int64)
-    key = (shape, jit.types_of(nest.arguments(0, np.empty(1, np.int64), 1, B, made)))
+    return shape, jit.types_of(nest.arguments(0, np.empty(1, np.int64), 1, B, made))
+
+
+def _kernel(key: _Key) -> Callable[..., tuple[int, int, int]] | None:
+    """Return a kernel if it is ready; else see to it that it will be."""
     if key not in _kernels:
         _kernels[key] = None
         compiling = threading.Thread(target=_compile, args=(key,), name=THREAD)

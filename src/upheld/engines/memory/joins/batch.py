@@ -37,6 +37,9 @@ from upheld.language.syntax.ast import Variable
 #: Pairs that a probe for a single binding may write.
 _LEAST_ROOM = 1024
 
+#: Rows that a batch begins with at least, however many bindings come of them.
+FEWEST_ROWS = 1 << 8
+
 #: Rows that a batch begins with where bindings choose between two atoms. The order in which pieces come then depends on
 #: all bindings of the batch, so batches are the same for any number of threads.
 CHUNK_WITH_CHOICES = CHUNK // 8
@@ -127,8 +130,8 @@ class Join:
         self.plan, self.truths, self.planner, self.types, self.sink = plan, truths, planner, types, sink
         self.tick, self.listing, self.rank = tick, listing, rank
         self.made = [0] * (len(plan.steps) + 1)
-        #: Whether this is the run of another thread, which leaves doubts to the one that began the join.
-        self._is_apart = False
+        #: The run that this one is a part of, if it is done by another thread: doubts are left to it.
+        self._whole: Join | None = None
         #: The indexes that steps look into. They stay as they are: rows that are entered meanwhile are not to be met.
         self._indexes: dict[AtomStep, ChainIndex | BlockIndex] = {}
 
@@ -142,8 +145,23 @@ class Join:
         Among the pieces that it yields may be a `Doubt`, for `settle`.
         """
         join = Join(self.plan, self.truths, self.planner, self.types, self.sink, tick, self.listing, self.rank)
-        join._indexes, join._is_apart = self._indexes, True
+        join._indexes, join._whole = self._indexes, self
         return join
+
+    def growth(self) -> int:
+        """Return about how many bindings come of one that the plan begins with, at the step with most of them."""
+        counts = (self._whole or self).made
+        return max(counts) // counts[0] if counts[0] else int(self.plan.expected_bindings)
+
+    def batch_size(self, bindings: int) -> int:
+        """Return how many rows to begin a batch with so that not many more than some bindings come of them."""
+        if self.plan.has_choices:
+            return CHUNK_WITH_CHOICES
+        return min(CHUNK, max(FEWEST_ROWS, bindings // max(1, self.growth())))
+
+    def room(self, width: int) -> int:
+        """Return how many pairs to make at a time for `width` bindings."""
+        return pair_room(width * self.growth())
 
     def index(self, step: AtomStep) -> ChainIndex | BlockIndex:
         """Return the index that a step looks into, with the rows that were there when it was first asked for."""
@@ -251,7 +269,7 @@ class Join:
         """Yield the pairs of a binding and a row that an atom matches, as many at a time as there is room for."""
         table, truth = step.table, self.truths[step.place]
         index = self.index(step)
-        room = pair_room(width)
+        room = self.room(width)
         parents, matches = np.empty(room, np.int32), np.empty(room, np.int32)
         wanted = _wanted(step, B, width)
         i, on = 0, None
@@ -303,7 +321,7 @@ class Join:
             yield from self._keep(at, B, holds(builtin, batch))
         if batch.undefined:
             doubt = Doubt(at, step, B, batch.undefined)
-            if self._is_apart:
+            if self._whole is not None:
                 yield doubt
             else:
                 self.settle(doubt)
@@ -350,13 +368,20 @@ class Join:
 
 
 def batches(
-    table: Table, rows: Rows, atom: Atom, variables: tuple[str, ...], rank: str | None = None, size: int = CHUNK
+    table: Table,
+    rows: Rows,
+    atom: Atom,
+    variables: tuple[str, ...],
+    rank: str | None = None,
+    size: Callable[[], int] = lambda: CHUNK,
 ) -> Iterator[tuple[Codes, int]]:
     """Yield bindings of an atom's variables to rows, a chunk at a time, without rows that repeat a variable wrongly."""
     first, rows = columns_of(table, rows, atom)
-    for start in range(0, len(rows), size):
-        chunk = rows[start : start + size]
+    at = 0
+    while at < len(rows):
+        chunk = rows[at : at + size()]
         yield batch(table, chunk, first, variables, rank), len(chunk)
+        at += len(chunk)
 
 
 def columns_of(table: Table, rows: Rows, atom: Atom) -> tuple[dict[str, int], Rows]:

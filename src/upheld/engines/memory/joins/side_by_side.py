@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from upheld.engines.memory.codegen.hot_rules import MakeRunner
+from upheld.engines.memory.codegen.hot_rules import Runners
 from upheld.engines.memory.joins import batch as batch_module
 from upheld.engines.memory.joins.batch import Doubt, Join, batch, columns_of
 from upheld.engines.memory.joins.sinks import HeadsOnly
@@ -34,33 +34,21 @@ FEWEST_BINDINGS = 1 << 16
 #: Functors that are evaluated on arrays, unless a result might be undefined.
 ARITHMETIC = ("+", "-", "*", "/", "%")
 
-#: Rows that a chunk begins with, at least.
-FEWEST_ROWS = 1 << 8
-
 #: Chunks for each thread in a turn. With more than one, a thread that is done sooner takes another one.
 CHUNKS = 2
 
-#: Bindings that come out of a chunk in one turn, about.
-MOST_MADE = 2 * CHUNK
+#: Bindings that come of a chunk, about, and that come out of it in one turn at most, about. Turns with fewer are mostly
+#: waiting; with more, chunks make many heads twice that one thread would have known.
+MADE, MOST_MADE = 4 * CHUNK, 8 * CHUNK
 
 
 def pays(threads: Threads, plan: Plan, rows: int) -> bool:
     """Return whether to share the work of a join that begins with this many rows."""
-    if threads.count == 1 or rows < 2 * FEWEST_ROWS or rows * _expected(plan) < FEWEST_BINDINGS:
+    if threads.count == 1 or rows < 2 * batch_module.FEWEST_ROWS or rows * plan.expected_bindings < FEWEST_BINDINGS:
         return False
     if plan.has_choices and (plan.head in plan.tables or rows <= batch_module.CHUNK_WITH_CHOICES):
         return False  # a choice looks at all rows of the tables, those that are entered meanwhile among them
     return all(_only_reads(step) for step in plan.steps)
-
-
-def _expected(plan: Plan) -> float:
-    """Return how many bindings a join is expected to handle for each one that it begins with."""
-    handled = bindings = 1.0
-    for step in plan.steps:
-        if isinstance(step, AtomStep) and not step.filters:
-            bindings *= step.fan_out
-        handled += bindings
-    return handled
 
 
 def _only_reads(step: Step) -> bool:
@@ -84,7 +72,7 @@ def _is_arithmetic(expression: Expression) -> bool:
 
 
 def run_side_by_side(
-    threads: Threads, join: Join, runner: MakeRunner, table: Table, rows: Rows, atom: Atom, rank: str | None
+    threads: Threads, join: Join, runners: Runners, table: Table, rows: Rows, atom: Atom, rank: str | None
 ) -> None:
     """Send the bindings that an atom has to rows of its table through a plan."""
     compile_kernels()
@@ -95,6 +83,7 @@ def run_side_by_side(
         join.tick(plan.rule)
 
     def begun(chunk: Rows) -> Callable[[Join], Iterator[Any]]:
+        runner = runners.runner()
         return lambda mine: runner(mine).made_of(batch(table, chunk, first, plan.start, rank), len(chunk))
 
     waiting: deque[_Chunk] = deque()
@@ -145,12 +134,9 @@ def _enter(join: Join, pieces: Sequence[Any]) -> None:
 
 
 def _size_of_chunk(join: Join, rows: int, chunks: int) -> int:
-    """Return how many rows a chunk has, so that about as many bindings come of it as of a batch."""
-    if join.plan.has_choices:
-        return batch_module.CHUNK_WITH_CHOICES
-    before, most = max(join.made[0], 1), max(join.made)
-    wanted = CHUNK * before // max(most, before) if join.made[0] else CHUNK // max(1, int(_expected(join.plan)))
-    return max(min(wanted, -(-rows // max(chunks, 1))), FEWEST_ROWS)
+    """Return how many rows a chunk has: a batch, or fewer if that would leave threads without work."""
+    size = join.batch_size(MADE)
+    return size if join.plan.has_choices else max(min(size, -(-rows // max(chunks, 1))), batch_module.FEWEST_ROWS)
 
 
 class _Clock:

@@ -8,13 +8,13 @@ Two things are decided elsewhere. Rounds of ranked support in which few facts ch
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, MakeRunner, generic, quickest
+from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, GENERIC, Quickest, Runners
 from upheld.engines.memory.context import Context
-from upheld.engines.memory.joins import batch as batch_module
 from upheld.engines.memory.joins import side_by_side
 from upheld.engines.memory.joins.batch import Join, batches
 from upheld.engines.memory.joins.bulk_copy import Copying
@@ -151,13 +151,16 @@ def run_compiled(delta: Delta) -> None:
     """Run the kernel of the rule once it is compiled, and batches until then or where they are as fast."""
     join, sink = delta.join, delta.join.sink
     assert isinstance(sink, HeadsOnly), "a sink of heads"
-    way = quickest(join, sink, marks=not pays_side_by_side(delta))
-    before = sink.instances
-    run_in_batches(delta, way.runner)
-    way.note(sink.instances - before)
+    way = Quickest(join, sink, marks=not pays_side_by_side(delta))
+    run_in_batches(delta, way)
+    way.note()
 
 
 # -- batches -----------------------------------------------------------------------------------------------------------
+
+
+#: Bindings that come of a batch, about and at most. Between batches a rule proves hot, or its kernel is ready.
+MOST_BINDINGS = 16 * CHUNK
 
 
 def always(delta: Delta) -> bool:
@@ -170,17 +173,16 @@ def pays_side_by_side(delta: Delta) -> bool:
     return side_by_side.pays(delta.run.context.threads, delta.join.plan, len(delta.rows))
 
 
-def run_in_batches(delta: Delta, runner: MakeRunner = generic) -> None:
+def run_in_batches(delta: Delta, runners: Runners = GENERIC) -> None:
     """Send batches of bindings through the steps of the plan."""
     join, table, rows, rank, atom = delta.join, delta.table, delta.rows, delta.rank, delta.atom
     assert atom is not None, "rows of an atom"
     if pays_side_by_side(delta):
-        side_by_side.run_side_by_side(delta.run.context.threads, join, runner, table, rows, atom, rank)
+        side_by_side.run_side_by_side(delta.run.context.threads, join, runners, table, rows, atom, rank)
         return
-    run = runner(join)
-    size = batch_module.CHUNK_WITH_CHOICES if join.plan.has_choices else CHUNK
+    size = partial(join.batch_size, MOST_BINDINGS)
     for B, width in batches(table, rows, atom, join.plan.start, rank, size):
-        for piece in run.made_of(B, width):
+        for piece in runners.runner()(join).made_of(B, width):
             join.sink.enter(piece)
 
 

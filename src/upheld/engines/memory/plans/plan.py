@@ -192,6 +192,16 @@ class Plan:
         return replace(self, start=first.variables, steps=self.steps[1:], sizes=self.sizes[1:])
 
     @cached_property
+    def expected_bindings(self) -> float:
+        """How many bindings a join is expected to handle for each one that it begins with, this one included."""
+        handled = bindings = 1.0
+        for step in self.steps:
+            if isinstance(step, AtomStep) and not step.filters:
+                bindings *= step.fan_out
+            handled += bindings
+        return handled
+
+    @cached_property
     def runs_of(self) -> str | None:
         """A variable of the start whose bindings should follow each other, so that a choice after a join has runs."""
         for step in self.steps[1:]:
@@ -215,11 +225,6 @@ class Plan:
         return any(t.rows.dtype == np.int64 for t in (*self.tables, *([start] if start else [])))
 
     @cached_property
-    def _atoms(self) -> tuple[AtomStep, ...]:
-        choices = [s for s in self.steps if isinstance(s, ChoiceStep)]
-        return (*(s for s in self.steps if isinstance(s, AtomStep)), *(a for s in choices for a in s.ways[0]))
-
-    @cached_property
     def has_choices(self) -> bool:
         """Whether some step chooses, for each binding, which of two atoms is joined."""
         return any(isinstance(step, ChoiceStep) for step in self.steps)
@@ -227,12 +232,12 @@ class Plan:
     @cached_property
     def tables(self) -> tuple[Table, ...]:
         """The tables that the steps look into."""
-        return tuple(a.table for a in self._atoms)
+        return tuple(a.table for a in _atoms_of(self.steps))
 
     @cached_property
     def sources(self) -> tuple[Table | Part, ...]:
         """The tables, or parts of them, that the steps look into."""
-        return tuple(a.source for a in self._atoms)
+        return tuple(a.source for a in _atoms_of(self.steps))
 
     @cached_property
     def most_bindings(self) -> float:
@@ -300,8 +305,8 @@ class Planner:
             held = step.variables
             position += 2 if choice else 1
         terms, constants = self.terms(rule.head, held) if needed is None else (np.empty(0, np.int64),) * 2
-        plan = Plan(rule, tuple(start), tuple(steps), self.tables[rule.head.predicate], terms, constants)
-        return replace(plan, sizes=tuple(source.n for source in plan.sources))
+        sizes = tuple(atom.source.n for atom in _atoms_of(steps))
+        return Plan(rule, tuple(start), tuple(steps), self.tables[rule.head.predicate], terms, constants, sizes)
 
     def _order(
         self, bound: set[str], before: Sequence[Atom], atoms: Sequence[Literal], builtins: Sequence[Builtin]
@@ -439,6 +444,12 @@ class Planner:
             else:
                 terms.append(held.index(term.name))
         return np.array(terms, np.int64), np.array(constants, np.int64)
+
+
+def _atoms_of(steps: Sequence[Step]) -> list[AtomStep]:
+    """Return the steps that match an atom, and last the ones that are chosen from."""
+    choices = [step for step in steps if isinstance(step, ChoiceStep)]
+    return [s for s in steps if isinstance(s, AtomStep)] + [atom for choice in choices for atom in choice.ways[0]]
 
 
 def _known(atom: Atom, bound: set[str]) -> tuple[int, ...]:

@@ -80,6 +80,8 @@ class Parts:
     def of(self, atom: Atom) -> Part | None:
         """Return the part that has all rows that an atom matches, if there is one."""
         codes = {c: self._codec.encode_one(t.value, t.type) for c, t in enumerate(atom.terms) if _is_constant(t)}
+        if not codes:  # the rows of a part have a constant in common
+            return None
         for columns, parts in self._by_constants.items():
             if all(column in codes for column in columns):
                 result = parts.get(tuple(codes[column] for column in columns))

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, Quickest, generic, quickest
+from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, GENERIC, Quickest, Runners
 from upheld.engines.memory.joins.batch import CHUNK, FunctionSink, Sink
 from upheld.engines.memory.joins.matching import Where, batches
 from upheld.engines.memory.joins.sinks import HeadSink
@@ -164,16 +164,16 @@ class Run:
             self.doomed.append(Doomed(key, j, number, step.before, B, reasons))
 
         join.doom = doom
-        is_hot = isinstance(sink, HeadSink) and work >= FEWEST_BINDINGS
-        way = quickest(join, sink, marks=True) if isinstance(sink, HeadSink) and is_hot else Quickest(generic)
-        run, before = way.runner(join), sink.instances if isinstance(sink, HeadSink) else 0
+        may_be_hot = isinstance(sink, HeadSink) and work >= FEWEST_BINDINGS
+        quickest = Quickest(join, sink, marks=True) if isinstance(sink, HeadSink) and may_be_hot else None
+        runners: Runners = quickest or GENERIC
         for B in bindings:
             for begin in range(0, B.shape[1], CHUNK):
                 some = B if B.shape[1] <= CHUNK else np.ascontiguousarray(B[:, begin : begin + CHUNK])
-                for piece in run.made_of(some, some.shape[1]):
+                for piece in runners.runner()(join).made_of(some, some.shape[1]):
                     sink.enter(piece)
-        if isinstance(sink, HeadSink):
-            way.note(sink.instances - before)
+        if quickest is not None:
+            quickest.note()
         if isinstance(sink, HeadSink | HomeTally):
             self.considered[key[0]] += sink.instances
 
