@@ -26,6 +26,7 @@ from upheld.engines.memory.counters.counting import numbered
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.rounds import interpreter
+from upheld.engines.memory.rounds.classes import kernel as classes_kernel
 from upheld.engines.memory.rounds.levels import kernel as levels_kernel
 from upheld.engines.memory.rounds.strata import kernel as strata_kernel
 from upheld.engines.memory.rounds.strata import small_strata
@@ -273,7 +274,7 @@ class Fuse:
 
 KERNELS = [(module, name) for name, module in MODULE_OF.items() if name not in PARTS]
 KERNELS += [(interpreter, "lose_rounds"), (interpreter, "gain_rounds"), (strata_kernel, "maintain_strata")]
-KERNELS += [(levels_kernel, "follow_rounds")]
+KERNELS += [(levels_kernel, "follow_rounds"), (classes_kernel, "overdelete_rounds"), (classes_kernel, "insert_rounds")]
 #: What changes something on the reference engine.
 PLAIN = [
     (Facts, "__ior__"),

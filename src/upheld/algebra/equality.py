@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from upheld.algebra.expansion import Rows
 from upheld.algebra.sets import Bag, FactSet
+from upheld.language.core import Rule
 from upheld.language.values import Value
 
 
@@ -44,6 +45,29 @@ class Difference(NamedTuple):
 
     before: Constants
     now: Constants
+
+
+class RulesOfClasses(NamedTuple):
+    """The rules of a program with equality; `all` has representatives in the place of constants.
+
+    `now` are the rules of `all` without the rules of reflexivity, and `written` the same with their own constants.
+    """
+
+    all: tuple[Rule, ...]
+    now: tuple[Rule, ...]
+    reflexivity: tuple[Rule, ...]
+    written: tuple[Rule, ...]
+
+
+class Overdeletion(NamedTuple):
+    """An over-deletion under way, by the letters of `maintain.equality.rewriting`."""
+
+    rules: RulesOfClasses
+    I: FactSet
+    D: FactSet
+    P: FactSet
+    #: The explicit facts after the deletion.
+    explicit: FactSet
 
 
 class Classes(Protocol):
@@ -215,6 +239,26 @@ class Classes(Protocol):
 
         They are facts of a predicate, each of a representative and another member of its class. Law: a membership is
         removed if and only if it was one at `remember()` and is not one now, and added the other way round.
+        """
+        ...
+
+    def overdelete(
+        self, delta: FactSet, N: FactSet, M: FactSet, over: Overdeletion, most: int
+    ) -> tuple[FactSet, FactSet]:
+        """Add normal facts to D, and return the candidates that they lead to beside those that there were.
+
+        N has the candidates by rules, M by reflexivity. Law: D gets `delta`, and the result has the heads of instances
+        over `I - D`, as it was, with a fact of `delta`. An engine may go on with candidates, round by round, except the
+        equalities of non-singleton classes, as long as at most `most` facts get into D. Candidates that stand for
+        themselves alone, and are explicit or follow from explicit facts in one step, get into P then.
+        """
+        ...
+
+    def insert(self, delta: FactSet, rules: RulesOfClasses, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
+        """Add normal facts to A, none of them a proper equality, and return the heads that rules derive from them.
+
+        Law: A gets `delta`, and the result has the heads of instances over `(I - D) | A` with a fact of `delta`, unless
+        they are there. An engine may go on with these instead, round by round, until a round derives a proper equality.
         """
         ...
 

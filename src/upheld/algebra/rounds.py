@@ -1,12 +1,16 @@
-"""One round of ranked support, by the operators. An engine may run several at once; their outcome is that of these."""
+"""One round of ranked support, and of equality by rewriting, by the operators.
+
+An engine may run several at once; their outcome is that of these.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from upheld.algebra.counters import RowsByName, SmallUpdate
+from upheld.algebra.equality import Overdeletion, RulesOfClasses
 from upheld.algebra.reached import Reached
-from upheld.algebra.sets import Bag, FactSet, derive_bag
+from upheld.algebra.sets import Bag, FactSet, derive, derive_bag, settle
 from upheld.language.strata import Stratification, Stratum
 
 #: More than any update comes to.
@@ -54,3 +58,20 @@ class RoundByRound:
         self.put_on_top(delta)  # all derivations that they have so far come from below
         A |= delta
         return self.gain_total(derive_bag(s.recursive, (I - D) | A, (I - D) | A, via=delta), s)
+
+
+class ClassesRoundByRound:
+    """Classes that go through rounds one by one. The letters are as in `maintain.equality.rewriting`."""
+
+    def overdelete(
+        self, delta: FactSet, N: FactSet, M: FactSet, over: Overdeletion, most: int
+    ) -> tuple[FactSet, FactSet]:
+        rules, I, D = over.rules, over.I, over.D
+        N = settle(N | derive(rules.now, I - D, I, via=delta))
+        M = settle(M | derive(rules.reflexivity, I - D, I, via=delta))
+        D |= delta
+        return N, M
+
+    def insert(self, delta: FactSet, rules: RulesOfClasses, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
+        A |= delta
+        return derive(rules.all, (I - D) | A, (I - D) | A, via=delta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count, islice
 from unittest.mock import patch
 
 import pytest
@@ -15,39 +14,13 @@ from tests.helpers.streams.equality_streams import (
     assert_seen,
     check_state,
     iri,
-    random_equality_case,
+    merged,
 )
-from upheld.language.equality.equality import SAME_AS
 from upheld.maintain.equality import rewriting
-
-PROPERTIES = {iri("R"), iri("T"), SAME_AS}
 
 FUNCTIONAL = "[?y, owl:sameAs, ?z] :- [?x, :R, ?y], [?x, :R, ?z]."
 INVERSE = "[?x, owl:sameAs, ?y] :- [?x, :R, ?z], [?y, :R, ?z]."
 RECURSIVE = "[?x, owl:sameAs, ?z] :- [?x, :R, ?y], [?y, :T, ?z]. [?x, :T, ?z] :- [?x, :T, ?y], [?y, :R, ?z]."
-
-
-def merged(rules: str, seed: int, databases: int, updates: int) -> EqualityCase:
-    """Return rules with many random databases, each with names of its own, as one case."""
-    cases = list(islice((c for s in count(seed) if is_plain(c := random_equality_case(s, updates))), databases))
-
-    def together(sides: list[set[Triple]]) -> set[Triple]:
-        return {(named(s, i), p, named(o, i)) for i, triples in enumerate(sides) for s, p, o in triples}
-
-    changes = [
-        (together([c.updates[k][0] for c in cases]), together([c.updates[k][1] for c in cases])) for k in range(updates)
-    ]
-    return EqualityCase(f"PREFIX : <http://e/> {rules}", together([c.facts for c in cases]), changes)
-
-
-def is_plain(case: EqualityCase) -> bool:
-    """Return whether properties equal no others."""
-    sides = (case.facts, *(side for update in case.updates for side in update))
-    return not any({s, o} & PROPERTIES for side in sides for s, _, o in side)
-
-
-def named(name: str, database: int) -> str:
-    return name.replace("http://e/", f"http://e/{database}/")
 
 
 def by_axioms(case: EqualityCase, explicit: set[Triple]) -> set[tuple[object, ...]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count, islice
 from random import Random
 from unittest.mock import patch
 
@@ -38,6 +39,9 @@ class EqualityCase:
 
 def iri(name: str) -> str:
     return SAME_AS if name == "=" else f"<http://e/{name}>"
+
+
+PROPERTIES = {iri("R"), iri("T"), SAME_AS}
 
 
 def random_equality_case(seed: int, updates: int = 4) -> EqualityCase:
@@ -83,6 +87,29 @@ def random_updates(r: Random, fact: Callable[[], Triple], explicit: set[Triple],
         updates.append((deleted, inserted))
         explicit = (explicit - deleted) | inserted
     return updates
+
+
+def merged(rules: str, seed: int, databases: int, updates: int) -> EqualityCase:
+    """Return rules with many random databases, each with names of its own, as one case."""
+    cases = list(islice((c for s in count(seed) if is_plain(c := random_equality_case(s, updates))), databases))
+
+    def together(sides: list[set[Triple]]) -> set[Triple]:
+        return {(named(s, i), p, named(o, i)) for i, triples in enumerate(sides) for s, p, o in triples}
+
+    changes = [
+        (together([c.updates[k][0] for c in cases]), together([c.updates[k][1] for c in cases])) for k in range(updates)
+    ]
+    return EqualityCase(f"PREFIX : <http://e/> {rules}", together([c.facts for c in cases]), changes)
+
+
+def is_plain(case: EqualityCase) -> bool:
+    """Return whether properties equal no others."""
+    sides = (case.facts, *(side for update in case.updates for side in update))
+    return not any({s, o} & PROPERTIES for side in sides for s, _, o in side)
+
+
+def named(name: str, database: int) -> str:
+    return name.replace("http://e/", f"http://e/{database}/")
 
 
 def atom_text(terms: tuple[str, str, str]) -> str:

@@ -37,7 +37,15 @@ MODULES = (
     *(f"kernels.{name}" for name in ("hashing", "rows", "flags", "pairs", "counts", "indexes", "copies", "groups")),
     *(
         f"rounds.{name}"
-        for name in ("tables", "instances", "interpreter", "many_rules", "levels.agenda", "levels.kernel")
+        for name in (
+            "tables",
+            "instances",
+            "interpreter",
+            "many_rules",
+            "levels.agenda",
+            "levels.kernel",
+            "classes.kernel",
+        )
     ),
     "storage.dictionary",
 )

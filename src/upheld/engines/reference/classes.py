@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from upheld.algebra.equality import Classes, Constants, Difference
 from upheld.algebra.expansion import Expansions, Parts, between, pair_blocks
+from upheld.algebra.rounds import ClassesRoundByRound
 from upheld.algebra.sets import FactSet, SetEngine
 from upheld.engines.reference.sets import CountedFacts, Facts, own_set
 from upheld.language.core import Fact
@@ -51,7 +52,7 @@ class PlainJoining:
         now.update({c: self._by[now.get(c, c)] for c in self.constants.values})
 
 
-class PlainClasses:
+class PlainClasses(ClassesRoundByRound):
     """For each constant that does not represent itself, the one that does."""
 
     def __init__(self, engine: SetEngine, equality: Equality):

@@ -40,7 +40,7 @@ from collections.abc import Sequence, Set
 from functools import cached_property
 
 from upheld.algebra.engine import Engine
-from upheld.algebra.equality import Classes, Constants
+from upheld.algebra.equality import Classes, Constants, Overdeletion
 from upheld.algebra.expansion import Rows
 from upheld.algebra.sets import FactSet, Instances, SetEngine, derive, settle
 from upheld.language.core import Core, Rule
@@ -273,8 +273,10 @@ class _Update:
             if apart := settle(pi.apart(delta)):
                 N = settle(self.join(apart) | delta)  # 45
                 continue
-            A |= delta
-            N = derive(self.Gamma.all, self.now(), self.now(), via=delta)  # 47 to 50
+            # Morally:  A |= delta
+            #           N = derive(self.Gamma.all, self.now(), self.now(), via=delta)  # 47 to 50
+            # Below, an engine may go through several small rounds at once.
+            N = pi.insert(delta, self.Gamma.listed, self.I, self.D, A)
 
     def join(self, apart: FactSet) -> FactSet:
         """Make classes one that are equal (algorithm 6), and return facts that come from that."""
@@ -335,12 +337,24 @@ class _Update:
         Return whether that was carried through: not if it costs too much.
         """
         I, pi, D = self.I, self.pi, self.D
-        P, proofs = I.engine.named("P"), Proofs(self)
-        N, M = settle(pi.represent(self.E_minus)), I.engine.nothing  # 3, 4
-        deleted, enough = 0, FEW + MANY_TIMES * N.count()
-        outlay = Outlay(I, self.rewriting.again_cost)
+        P = I.engine.named("P")
+        proofs: Proofs | None = None
+        N, M, delta = settle(pi.represent(self.E_minus)), I.engine.nothing, I.engine.nothing  # 3, 4
+        deleted, going = 0, N.count()
+        enough, outlay = FEW + MANY_TIMES * going, Outlay(I, self.rewriting.again_cost)
+        over = Overdeletion(self.Gamma.listed, I, D, P, self.explicit())
         while True:
-            known = D | P | proofs.P
+            if outlay.exceeds_starting_again(going, deleted):
+                return False
+            # Morally:  N = settle(N | derive(self.Gamma.now, I - D, I, via=delta))  # 13 to 15
+            #           M = settle(M | derive(self.reflexivity, I - D, I, via=delta))
+            #           D |= delta
+            # Below, an engine may go through several small rounds at once, as far as they concern no class.
+            N, M = pi.overdelete(delta, N, M, over, enough - deleted)
+            if not N and not M:
+                return True
+            deleted = D.count()
+            known = D | (P if proofs is None else P | proofs.P)
             doubted = settle((N | self.unmentioned(settle(M - known))) - known)  # 12
             P |= self.obvious(settle(pi.plain(doubted)))  # 37 to 39
             large = settle(pi.several(doubted))
@@ -352,19 +366,16 @@ class _Update:
                 more = settle(pi.mentioning(I - D, torn) - struck)
                 struck = settle(struck | more)
                 P -= more
-                proofs.P -= more
+                if proofs is not None:
+                    proofs.P -= more
                 torn = self.torn(settle(pi.several(more)))  # some are found so if equality itself equals something
             if deleted > enough:
+                proofs = proofs or Proofs(self)
                 proofs.check(settle(pi.plain(settle(doubted - (P | struck)))))
-            delta = settle((doubted - (P | proofs.P)) | struck)
+            delta = settle((doubted - (P if proofs is None else P | proofs.P)) | struck)
             if not delta:
                 return True
-            if outlay.exceeds_starting_again(delta.count(), deleted):
-                return False
-            deleted += delta.count()
-            N = settle(derive(self.Gamma.now, I - D, I, via=delta))  # 13 to 15
-            M = settle(derive(self.reflexivity, I - D, I, via=delta))
-            D |= delta
+            N, M, going = I.engine.nothing, I.engine.nothing, delta.count()
 
     def unmentioned(self, M: FactSet) -> FactSet:
         """Return the normal equalities of some that stand for one of a constant with itself that is in doubt.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from upheld.algebra.equality import Classes
+from upheld.algebra.equality import Classes, RulesOfClasses
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.equality.equality import CONSTANTS
 from upheld.language.syntax.ast import Constant
@@ -35,6 +35,11 @@ class RewrittenRules:
         twin = RewrittenRules(self.written, self.reflexivity)
         twin._made, twin._all = self._made, self._all
         return twin
+
+    @property
+    def listed(self) -> RulesOfClasses:
+        """The rules as they are now. Engines know them by the identity of these tuples."""
+        return RulesOfClasses(self.all, self.now, self.reflexivity, self.written)
 
     def follow(self, pi: Classes) -> tuple[Rule, ...]:
         """Bring the rules up to date with the classes, and return those that have changed."""

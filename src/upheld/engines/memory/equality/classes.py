@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.equality import Classes, Constants, Difference
+from upheld.algebra.equality import Classes, Constants, Difference, Overdeletion, RulesOfClasses
 from upheld.algebra.expansion import Blocks, Expansions, Parts, Rows, between, pair_blocks
+from upheld.algebra.rounds import ClassesRoundByRound
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.bags import MemoryBag
 from upheld.engines.memory.counters.counting import Counts
@@ -22,6 +23,7 @@ from upheld.engines.memory.equality.code_sets import CodeSet, connected, is_one,
 from upheld.engines.memory.joins.batch import pair_room
 from upheld.engines.memory.joins.candidates import BEGINNING
 from upheld.engines.memory.joins.matching import Matcher
+from upheld.engines.memory.rounds.classes.driver import ClassRounds, named_set
 from upheld.engines.memory.sets.collected import Collected, MadeRows
 from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
@@ -66,7 +68,7 @@ class MemoryJoining:
         classes.set(joined)
 
 
-class MemoryClasses:
+class MemoryClasses(ClassesRoundByRound):
     """For each code of a text its representative, and for each representative of several constants its class."""
 
     def __init__(self, matcher: Matcher, equality: Equality):
@@ -79,6 +81,7 @@ class MemoryClasses:
         self._mentions: Codes = _NOBODY
         #: Constants that got another representative since the classes were remembered, with the one they had.
         self._moved: list[tuple[Codes, Codes]] = []
+        self._rounds = ClassRounds(matcher, equality)
         self.context.holders.add(self)
 
     # -- compaction ----------------------------------------------------------------------------------------------------
@@ -497,6 +500,20 @@ class MemoryClasses:
         code = self.context.codec.encode_one(value, "term")
         self._catch_up()
         return sorted(self.context.codec.decode(self.of(int(self._now[code])), "term"), key=self.equality.order)
+
+    # -- rounds --------------------------------------------------------------------------------------------------------
+
+    def overdelete(
+        self, delta: FactSet, N: FactSet, M: FactSet, over: Overdeletion, most: int
+    ) -> tuple[FactSet, FactSet]:
+        self._catch_up()
+        candidates = [own_set(facts).settled() for facts in (delta, N, M)]
+        left = self._rounds.overdelete(candidates, over, most, (self._has_several, self._mentions))
+        return super().overdelete(delta, N, M, over, most) if left is None else left
+
+    def insert(self, delta: FactSet, rules: RulesOfClasses, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
+        left = self._rounds.insert(own_set(delta), rules, named_set(I), named_set(D), named_set(A))
+        return super().insert(delta, rules, I, D, A) if left is None else left
 
     # -- what is shown -------------------------------------------------------------------------------------------------
 

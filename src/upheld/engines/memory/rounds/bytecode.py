@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ import numpy.typing as npt
 
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels.addresses import address_of
-from upheld.engines.memory.plans.plan import AtomStep, Place, Places, Plan
+from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Place, Places, Plan, Step
 from upheld.engines.memory.rounds.records import (
     A_CONSTANT,
     BY_VALUE,
@@ -318,47 +319,60 @@ class Code:
             self._code += map(int, pair)
 
 
-class RoundCode(Code):
-    """The plans of some rules as numbers, all of them written at once."""
-
-    def __init__(self, starts: Sequence[Start], heads: Sequence[Table], tables: dict[str, Table], codec: Codec):
-        super().__init__(codec)
-        #: The tables of heads, each once; all others come after them.
-        self.heads = list(dict.fromkeys(heads))
-        for table in self.heads:
-            self._number(table)
-        plans: dict[int, list[int]] = {}
-        self._code += [0] * len(starts)
-        for start in starts:
-            number = self._number(tables[start.atom.predicate])
-            plans.setdefault(number, []).append(self._add_plan(start, number))
-        listed = [plans.get(t, []) for t in range(len(self.tables))]
-        self._code[: len(starts)] = [at for mine in listed for at in mine]
-        self.code = np.array(self._code, np.int64)
-        self.begins: Numbers = np.cumsum([0, *map(len, listed)], dtype=np.int64)
-        self._sizes = [t.n for t in self.tables]
-        self.table_lines = np.zeros((len(self.tables), TABLE_FIELDS), np.int64)
-        self.index_lines = np.zeros((len(self._indexes), INDEX_FIELDS), np.int64)
-
-    def is_stale(self) -> bool:
-        """Return whether a table has grown so much that other plans may be better."""
-        return any(t.n > 8 * then + 64 for t, then in zip(self.tables, self._sizes, strict=True))
-
-    def look_up(self, rank: str, total: str, support: str) -> None:
-        """Write down where tables and indexes are now; the latter learn of all rows."""
-        for t, table in enumerate(self.tables):
-            columns = table.column(rank), table.column(total), table.column(support)
-            self._tell_of_table(t, (table.rows, table.flags, table.slots, *columns))
-        for source, x in self._indexes.items():
-            self._tell_of_index(x, *source)
-
-
 class Columns(NamedTuple):
     """The names of the columns of ranks, of the numbers that are counted, and of supports, where they are needed."""
 
     rank: str | None = None
     numbers: str | None = None
     support: str | None = None
+
+
+class RoundCode(Code):
+    """The plans of some rules as numbers, all of them written at once: from body atoms and, backwards, from heads."""
+
+    def __init__(
+        self,
+        starts: Sequence[Start],
+        heads: Sequence[Table],
+        tables: dict[str, Table],
+        codec: Codec,
+        backwards: Sequence[Start] = (),
+    ):
+        super().__init__(codec)
+        #: The tables of heads, each once; all others come after them.
+        self.heads = list(dict.fromkeys(heads))
+        for table in self.heads:
+            self._number(table)
+        self._code += [0] * (len(starts) + len(backwards))
+        forward, backward = (self._add_by_table(mine, tables) for mine in (starts, backwards))
+        listed = [plans.get(t, []) for plans in (forward, backward) for t in range(len(self.tables))]
+        self._code[: len(starts) + len(backwards)] = [at for mine in listed for at in mine]
+        self.code = np.array(self._code, np.int64)
+        begins: Numbers = np.cumsum([0, *map(len, listed)], dtype=np.int64)
+        self.begins, self.backward = begins[: len(self.tables) + 1], begins[len(self.tables) :]
+        self._sizes = [t.n for t in self.tables]
+        self.table_lines = np.zeros((len(self.tables), TABLE_FIELDS), np.int64)
+        self.index_lines = np.zeros((len(self._indexes), INDEX_FIELDS), np.int64)
+
+    def _add_by_table(self, starts: Sequence[Start], tables: dict[str, Table]) -> dict[int, list[int]]:
+        """Write plans, and return where they are, by the table they begin with."""
+        plans: dict[int, list[int]] = {}
+        for start in starts:
+            number = self._number(tables[start.atom.predicate])
+            plans.setdefault(number, []).append(self._add_plan(start, number))
+        return plans
+
+    def is_stale(self) -> bool:
+        """Return whether a table has grown so much that other plans may be better."""
+        return any(t.n > 8 * then + 64 for t, then in zip(self.tables, self._sizes, strict=True))
+
+    def look_up(self, columns: Columns) -> None:
+        """Write down where tables and indexes are now; the latter learn of all rows."""
+        for t, table in enumerate(self.tables):
+            numbers = (_column(table, name, True) for name in columns)
+            self._tell_of_table(t, (table.rows, table.flags, table.slots, *numbers))
+        for source, x in self._indexes.items():
+            self._tell_of_index(x, *source)
 
 
 class PlanCode(Code):
@@ -405,6 +419,16 @@ class PlanCode(Code):
             self._tell_of_table(t, arrays)
         for x in indexes:
             self._tell_of_index(x, *self._sources[x])
+
+
+def without_choices(plan: Plan) -> Plan:
+    """Return a plan that always takes the first of two ways: for few facts, to choose costs more than it saves."""
+    if not any(isinstance(step, ChoiceStep) for step in plan.steps):
+        return plan
+    steps: list[Step] = []
+    for step in plan.steps:
+        steps += step.ways[0] if isinstance(step, ChoiceStep) else [step]
+    return replace(plan, steps=tuple(steps))
 
 
 def _column(table: Table, name: str | None, is_counted: bool) -> Column:

@@ -19,7 +19,7 @@ from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.rounds import interpreter
-from upheld.engines.memory.rounds.bytecode import MOST_HANDLED, Bench, Numbers, RoundCode, by_table
+from upheld.engines.memory.rounds.bytecode import MOST_HANDLED, Bench, Columns, Numbers, RoundCode, by_table
 from upheld.engines.memory.rounds.records import (
     BEGIN,
     COUNT,
@@ -229,7 +229,7 @@ class Call:
         return self._told(1)
 
     def _look_up(self) -> None:
-        self.code.look_up(self.ranks.rank, self.ranks.total, self.ranks.support)
+        self.code.look_up(Columns(self.ranks.rank, self.ranks.total, self.ranks.support))
 
     def _truths(self, P: Spelling, N: Spelling, bit: int, *others: Spelling) -> Numbers:
         """Return the addresses of the truth tables of the places of the code, and of other sets behind them."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from upheld.algebra.equality import Classes, Constants, Difference
 from upheld.algebra.expansion import Rows
+from upheld.algebra.rounds import ClassesRoundByRound
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.counting import Counts
 from upheld.engines.memory.equality.classes import MemoryClasses, MemoryJoining
@@ -25,7 +26,7 @@ from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
 
 
-class PartitionedClasses:
+class PartitionedClasses(ClassesRoundByRound):
     """The classes of one task. `local` has the classes of all tasks, and the mentions in facts at home here."""
 
     def __init__(self, context: Context, equality: Equality):

@@ -20,7 +20,7 @@ from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
-from upheld.engines.memory.rounds.bytecode import Bench, Numbers, by_table
+from upheld.engines.memory.rounds.bytecode import Bench, Columns, Numbers, by_table
 from upheld.engines.memory.rounds.driver import MOST_STARTS
 from upheld.engines.memory.rounds.levels import agenda as agenda_kernels
 from upheld.engines.memory.rounds.levels import kernel
@@ -281,7 +281,7 @@ class Run:
     def _look_up(self) -> None:
         """Write down where tables, indexes and numbers are now."""
         code, trace = self.code, self.trace
-        code.look_up(trace.levels(old=True), trace.levels(old=False), trace.first)
+        code.look_up(Columns(trace.levels(old=True), trace.levels(old=False), trace.first))
         code.hash_into(len(self.arrays.seen))
         numbers = [trace.numbers_of(table) for table in code.tables]
         lines = [(address_of(n.array), address_of(n.used), len(n.array)) for n in numbers]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +18,8 @@ import numpy.typing as npt
 
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.kernels.hashing import FILL_DENOMINATOR, FILL_NUMERATOR
-from upheld.engines.memory.plans.plan import ChoiceStep, Plan, Step
-from upheld.engines.memory.rounds.bytecode import Columns, Numbers, PlanCode, Start, grown
+from upheld.engines.memory.plans.plan import Plan
+from upheld.engines.memory.rounds.bytecode import Columns, Numbers, PlanCode, Start, grown, without_choices
 from upheld.engines.memory.rounds.records import (
     COUNT,
     DISTINCT_KEYS,
@@ -352,13 +351,3 @@ class StrataCode(PlanCode):
                 code += [*constants, number]
             code[begin + SHAPE_NEXT] = len(code)
         return at
-
-
-def without_choices(plan: Plan) -> Plan:
-    """Return a plan that always takes the first of two ways: for few facts, to choose costs more than it saves."""
-    if not any(isinstance(step, ChoiceStep) for step in plan.steps):
-        return plan
-    steps: list[Step] = []
-    for step in plan.steps:
-        steps += step.ways[0] if isinstance(step, ChoiceStep) else [step]
-    return replace(plan, steps=tuple(steps))

@@ -1,0 +1,263 @@
+"""Kernels that run rounds of equality by rewriting (`maintain.equality.rewriting`), many rounds in one call.
+
+They go through the facts that change no class. An equality of a class of several constants that has lost a derivation,
+and an equality that makes two classes one, are left to the operators.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_uint16
+from upheld.engines.memory.kernels.hashing import GROUP
+from upheld.engines.memory.kernels.jit import inner_kernel, kernel
+from upheld.engines.memory.rounds.classes.records import (
+    BY_REFLEXIVITY,
+    BY_RULE,
+    BY_RULES,
+    CURRENT,
+    DOUBTED,
+    EQUALITY_TABLE,
+    EXPLICIT,
+    HOLDING,
+    HOLDS,
+    JOINS,
+    KNOWN,
+    LEFT_SIDE,
+    OUT_KIND,
+    OUT_ROW,
+    OUT_TABLE,
+    PROPERTY,
+    RIGHT_SIDE,
+    SAME_AS,
+    SURE,
+    TRIED,
+)
+from upheld.engines.memory.rounds.instances import find_instances, is_of_atom
+from upheld.engines.memory.rounds.interpreter import find_all_instances
+from upheld.engines.memory.rounds.records import (
+    ARITY,
+    AT,
+    BEGIN,
+    COUNT,
+    DONE,
+    END,
+    ENTERED,
+    FLAGS,
+    GREW,
+    HEAD,
+    INDEXED,
+    LINES,
+    LOGGED,
+    NUMBER,
+    OUTCOME,
+    QUEUE_ROW,
+    QUEUE_TABLE,
+    ROOM,
+    ROUNDS,
+    RULE,
+    SLOTS,
+    TOO_LARGE,
+    UNCOUNTED,
+    VALUES,
+    WANTED,
+    WANTS_ROOM,
+)
+from upheld.engines.memory.rounds.tables import (
+    change_flags,
+    enter_row,
+    flags_of,
+    look_up_heads,
+    of_table,
+    slot_of,
+    value_in,
+)
+
+
+@inner_kernel
+def is_equality(tables, equality, t, row):
+    return t == equality[EQUALITY_TABLE] and value_in(tables, t, row, equality[PROPERTY]) == equality[SAME_AS]
+
+
+@inner_kernel
+def is_proper(tables, equality, t, row):
+    """Return whether a fact is an equality of two constants."""
+    return is_equality(tables, equality, t, row) and (
+        value_in(tables, t, row, equality[LEFT_SIDE]) != value_in(tables, t, row, equality[RIGHT_SIDE])
+    )
+
+
+@inner_kernel
+def is_plain(tables, columns, several, t, row):
+    """Return whether a fact stands for itself alone."""
+    for c in range(of_table(tables, t, ARITY)):
+        if columns[t, c] and several[value_in(tables, t, row, c)]:
+            return False
+    return True
+
+
+@inner_kernel
+def list_out(out, state, t, row, kind):
+    at = state[LOGGED]
+    out[at, OUT_TABLE], out[at, OUT_ROW], out[at, OUT_KIND] = t, row, kind
+    state[LOGGED] = at + 1
+
+
+# -- over-deletion -----------------------------------------------------------------------------------------------------
+
+
+@inner_kernel
+def doubt(tables, t, row, kind, known, queue, out, state, bits, classes):
+    """Put a fact that is not known at the end of the queue, or into `out` if it is the equality of a class."""
+    equality, _, several, _, _ = classes
+    flags = flags_of(tables, t, row)
+    if read_uint8(known, flags):
+        return
+    if is_equality(tables, equality, t, row) and several[value_in(tables, t, row, equality[LEFT_SIDE])]:
+        list_out(out, state, t, row, kind)
+        return
+    write_uint16(of_table(tables, t, FLAGS), row, flags | bits[DOUBTED])
+    end = state[END]
+    queue[end, QUEUE_TABLE], queue[end, QUEUE_ROW] = t, row
+    state[END] = end + 1
+
+
+@inner_kernel
+def is_obvious(plans, truths, bench, met, state, classes, t, row):
+    """Return whether a fact stands for itself alone, and is explicit or follows from explicit facts in one step."""
+    tables, indexes, code, _, backward = plans
+    registers, heights, stack, values, lines, _ = bench
+    equality, columns, several, mentions, _ = classes
+    T = tables.ctypes.data
+    if not is_plain(T, columns, several, t, row):
+        return False
+    if read_uint8(truths[EXPLICIT], flags_of(T, t, row)):
+        return True
+    if is_equality(T, equality, t, row) and mentions[value_in(T, t, row, equality[LEFT_SIDE])] > 0:
+        return True
+    program = T, indexes.ctypes.data, code.ctypes.data, truths.ctypes.data
+    work = registers.ctypes.data, heights, stack, values.ctypes.data
+    for k in range(backward[t], backward[t + 1]):
+        if is_of_atom(program, code[k], t, row):
+            count, state[TRIED] = find_instances(program, code[k], row, work, lines, np.int64(0), state[TRIED], 1)
+            if count < 0:
+                state[OUTCOME] = TOO_LARGE
+                return False
+            if count:
+                met[lines[0, RULE]] += 1
+                return True
+    return False
+
+
+@inner_kernel
+def leave_out_obvious(plans, truths, bench, queue, out, met, state, bits, classes, begin):
+    """Take the obvious facts from `begin` on out of the queue: they hold."""
+    T = plans[0].ctypes.data
+    end, state[END] = state[END], begin
+    for i in range(begin, end):
+        t, row = np.int64(queue[i, QUEUE_TABLE]), np.int64(queue[i, QUEUE_ROW])
+        if state[OUTCOME] == DONE and is_obvious(plans, truths, bench, met, state, classes, t, row):
+            write_uint16(of_table(T, t, FLAGS), row, (flags_of(T, t, row) & ~bits[DOUBTED]) | bits[HOLDING])
+            list_out(out, state, t, row, HOLDS)
+        else:
+            queue[state[END], QUEUE_TABLE], queue[state[END], QUEUE_ROW] = t, row
+            state[END] += 1
+
+
+@kernel
+def overdelete_rounds(plans, truths, bench, queue, out, met, state, bits, classes):
+    """Over-delete facts of the queue, and all that follows from them, except the obvious.
+
+    The queue has facts that go without question at first, before `SURE`, then candidates by rules, before `BY_RULES`,
+    and candidates by reflexivity.
+    bits     of the current round; of facts that are over-deleted or wait for their round; of obvious facts
+    met      the instances of each plan
+    A round that is too large is left to be done otherwise: its facts are in the queue from `BEGIN` on.
+    """
+    tables, indexes, code, begins, _ = plans
+    lines, T, known = bench[LINES], tables.ctypes.data, truths[KNOWN]
+    reflexive, sure, candidates = classes[-1], state[SURE], state[END]
+    change_flags(T, queue, np.int64(0), sure, ~np.int64(0), bits[DOUBTED])
+    begin, state[END], state[OUTCOME] = np.int64(0), sure, DONE
+    for i in range(sure, candidates):
+        kind = BY_RULE if i < state[BY_RULES] else BY_REFLEXIVITY
+        t, row = np.int64(queue[i, QUEUE_TABLE]), np.int64(queue[i, QUEUE_ROW])
+        doubt(T, t, row, kind, known, queue, out, state, bits, classes)
+    leave_out_obvious(plans, truths, bench, queue, out, met, state, bits, classes, sure)
+    while begin < state[END] and state[OUTCOME] == DONE:
+        end = state[END]
+        change_flags(T, queue, begin, end, ~np.int64(0), bits[CURRENT])
+        count = find_all_instances(tables, indexes, code, begins, truths, bench, queue, begin, end)
+        change_flags(T, queue, begin, end, ~bits[CURRENT], np.int64(0))
+        if count < 0 or end + count > len(queue) or state[LOGGED] + count > len(out):
+            state[OUTCOME] = TOO_LARGE
+            break
+        begin = end
+        for i in range(count):
+            if i % GROUP == 0:
+                look_up_heads(T, lines, i, min(i + GROUP, count))
+            t, rule = lines[i, HEAD], lines[i, RULE]
+            met[rule] += 1
+            row = np.int64(read_int32(of_table(T, t, SLOTS), lines[i, AT]))
+            if row < 0:
+                state[OUTCOME], state[WANTED] = UNCOUNTED, t
+                break
+            kind = BY_REFLEXIVITY if reflexive[rule] else BY_RULE
+            doubt(T, t, row, kind, known, queue, out, state, bits, classes)
+        state[ROUNDS] += 1
+        leave_out_obvious(plans, truths, bench, queue, out, met, state, bits, classes, begin)
+    state[BEGIN] = begin
+
+
+# -- insertion ---------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def insert_rounds(plans, truths, bench, queue, met, state, bits, equality):
+    """Add the facts of the queue, and go on with the new heads of instances that they have a part in.
+
+    bits   of the facts of the current round and of the next one, and of those that are added
+    It stops after a round that has found a proper equality, and after one in which rows were entered that indexes must
+    learn of.
+    """
+    tables, indexes, code, begins, _ = plans
+    lines, T, there = bench[LINES], tables.ctypes.data, truths[KNOWN]
+    line, current, added = NUMBER * lines.shape[1], bits[CURRENT], bits[ENTERED]
+    begin, end = state[BEGIN], state[END]
+    state[OUTCOME] = DONE
+    while begin < end and state[OUTCOME] == DONE:
+        change_flags(T, queue, begin, end, ~np.int64(0), current | added)
+        count = find_all_instances(tables, indexes, code, begins, truths, bench, queue, begin, end)
+        change_flags(T, queue, begin, end, ~current, np.int64(0))
+        if count < 0 or end + count > len(queue):
+            state[OUTCOME] = TOO_LARGE
+        for i in range(count):
+            if of_table(T, lines[i, HEAD], COUNT) + count > of_table(T, lines[i, HEAD], ROOM):
+                state[OUTCOME], state[WANTED] = WANTS_ROOM, count
+        if state[OUTCOME] != DONE:
+            change_flags(T, queue, begin, end, ~added, np.int64(0))
+            break
+        begin = end
+        for i in range(count):
+            if i % GROUP == 0:
+                look_up_heads(T, lines, i, min(i + GROUP, count))
+            t = lines[i, HEAD]
+            met[lines[i, RULE]] += 1
+            # A head that was entered meanwhile may have taken the slot.
+            head = lines.ctypes.data + i * line + NUMBER * VALUES
+            at = slot_of(T, t, head, lines[i, AT])
+            row = np.int64(read_int32(of_table(T, t, SLOTS), at))
+            if row < 0:
+                row = enter_row(T, t, at, head)
+                if of_table(T, t, INDEXED) and state[OUTCOME] == DONE:
+                    state[OUTCOME] = GREW
+            flags = flags_of(T, t, row)
+            if not flags & current and not read_uint8(there, flags):
+                write_uint16(of_table(T, t, FLAGS), row, flags | current)
+                queue[end, QUEUE_TABLE], queue[end, QUEUE_ROW] = t, row
+                end += 1
+                if is_proper(T, equality, t, row):
+                    state[OUTCOME] = JOINS
+        change_flags(T, queue, begin, end, ~current, np.int64(0))
+        state[BEGIN], state[END] = begin, end
+        state[ROUNDS] += 1
