@@ -43,8 +43,8 @@ def small_pieces() -> Iterator[list[int]]:
         patch.setattr(matching, "MOST_FACTS", 0)  # else many rules would run in one call
         patch.setattr(side_by_side, "FEWEST_BINDINGS", 0)
         patch.setattr(batch, "FEWEST_ROWS", 1)
-        patch.setattr(side_by_side, "MADE", 2)
-        patch.setattr(side_by_side, "MOST_MADE", 3)
+        patch.setattr(side_by_side, "FIRST", 2)
+        patch.setattr(side_by_side, "LAST", 3)
         patch.setattr(batch, "CHUNK_WITH_CHOICES", 2)
         for module in (batch, strategies):
             patch.setattr(module, "FEWEST_TO_MEET", 1)

@@ -37,9 +37,10 @@ ARITHMETIC = ("+", "-", "*", "/", "%")
 #: Chunks for each thread in a turn. With more than one, a thread that is done sooner takes another one.
 CHUNKS = 2
 
-#: Bindings that come of a chunk, about, and that come out of it in one turn at most, about. Turns with fewer are mostly
-#: waiting; with more, chunks make many heads twice that one thread would have known.
-MADE, MOST_MADE = 4 * CHUNK, 8 * CHUNK
+#: Bindings that come of a chunk of the first turn, about, and at last: each turn has twice as many as the one before.
+#: Small turns are mostly waiting; in large ones, chunks make many heads twice that one thread would have known, most of
+#: all before pairs are held as bits.
+FIRST, LAST = CHUNK // 2, 4 * CHUNK
 
 
 def pays(threads: Threads, plan: Plan, rows: int) -> bool:
@@ -88,12 +89,12 @@ def run_side_by_side(
 
     waiting: deque[_Chunk] = deque()
     pieces: list[Any] = []
-    at = 0
+    at, bindings = 0, FIRST
     while at < len(rows) or waiting:
         room = CHUNKS * threads.count - len(waiting)
-        size = _size_of_chunk(join, len(rows) - at, room)
+        size = _size_of_chunk(join, len(rows) - at, room, bindings)
         while at < len(rows) and len(waiting) < CHUNKS * threads.count:
-            waiting.append(_Chunk(join, begun(rows[at : at + size])))
+            waiting.append(_Chunk(join, begun(rows[at : at + size]), 2 * bindings))
             at += size
         beside = isinstance(sink, HeadsOnly) and _are_heads(pieces) and sink.may_enter_beside(pieces)
         if not beside:
@@ -104,7 +105,7 @@ def run_side_by_side(
         with sink.sifting() if isinstance(sink, HeadsOnly) else nullcontext():
             tasks = [chunk.go_on for chunk in waiting if not chunk.is_full]
             threads.run(tasks, look, partial(_enter, join, pieces) if beside else None)
-        pieces = []
+        pieces, bindings = [], min(2 * bindings, LAST)
         while waiting:
             pieces += waiting[0].taken()
             if not waiting[0].is_done:
@@ -133,9 +134,9 @@ def _enter(join: Join, pieces: Sequence[Any]) -> None:
         pieces = pieces[count + 1 :]
 
 
-def _size_of_chunk(join: Join, rows: int, chunks: int) -> int:
+def _size_of_chunk(join: Join, rows: int, chunks: int, bindings: int) -> int:
     """Return how many rows a chunk has: a batch, or fewer if that would leave threads without work."""
-    size = join.batch_size(MADE)
+    size = join.batch_size(bindings)
     return size if join.plan.has_choices else max(min(size, -(-rows // max(chunks, 1))), batch_module.FEWEST_ROWS)
 
 
@@ -151,11 +152,13 @@ class _Clock:
 class _Chunk:
     """Rows that are sent through a plan, and what has been made of them."""
 
-    def __init__(self, join: Join, begin: Callable[[Join], Iterator[Any]]):
+    def __init__(self, join: Join, begin: Callable[[Join], Iterator[Any]], most: int):
         # The chunk does not hold itself: the memory of an engine is freed as soon as nobody holds it.
         self._clock = _Clock()
         self._join, self._begin = join.apart(self._clock.tick), begin
         self._pieces: Iterator[Any] | None = None
+        #: How many bindings come out in one turn, about and at most.
+        self._most = most
         self._made: list[Any] = []
         #: How many bindings had come out when something was taken last.
         self._before = 0
@@ -168,7 +171,7 @@ class _Chunk:
 
     @property
     def is_full(self) -> bool:
-        return self.is_done or self.came[-1] - self._before >= MOST_MADE
+        return self.is_done or self.came[-1] - self._before >= self._most
 
     def go_on(self, work: Work) -> None:
         """Make something of the rows, until all is made or much has been."""
