@@ -70,6 +70,8 @@ VISITED = {
     "gather": lambda a, _: a[6],
     "first_of_each": lambda a, _: len(a[2]),
     "select": lambda a, _: len(a[0]),
+    "narrow": lambda a, _: len(a[0]),
+    "raise_to": lambda a, _: len(a[0]),
     "mark": lambda a, _: len(a[0]),
     "scan": lambda a, _: a[1],
     "set_bits": lambda a, _: len(a[1]),

@@ -264,6 +264,14 @@ def select(candidates: Sequence[int], flags: Sequence[int], truth: Sequence[bool
     return [row for row in candidates if truth[flags[row]]]
 
 
+def narrow(rows: Sequence[int], flags: Sequence[int], truth: Sequence[bool], hold: Sequence[bool]) -> list[bool]:
+    return [held and truth[flags[row]] for row, held in zip(rows, hold, strict=True)]
+
+
+def raise_to(rows: Sequence[int], numbers: Sequence[int], highest: Sequence[int]) -> list[int]:
+    return [max(high, numbers[row]) for row, high in zip(rows, highest, strict=True)]
+
+
 def mark(
     candidates: Sequence[int], flags: Sequence[int], reject: Sequence[bool], bit: int
 ) -> tuple[list[int], list[int]]:

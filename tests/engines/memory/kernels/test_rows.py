@@ -419,6 +419,22 @@ def test_rows_of_several_tables(some, data, truth, set_number):
     assert [array.tolist() for array in flags] == expected
 
 
+@given(tables(), st.data(), truths())
+def test_narrow_and_raise_to(table, data, truth):
+    """What is said of each of some rows, which may repeat: whether it is in a set, and a number."""
+    n = len(table.rows)
+    rows = data.draw(st.lists(st.integers(0, n - 1), max_size=20)) if n else []
+    hold = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), np.bool_)
+    expected = naive.narrow(rows, table.flags, truth, hold.tolist())
+    flag_kernels.narrow(numbers(rows, np.int32), table.flag_array(), np.array(truth), hold)
+    assert hold.tolist() == expected
+    ranks = data.draw(st.lists(values_of(np.int32), min_size=n, max_size=n))
+    highest = numbers(data.draw(st.lists(values_of(np.int64), min_size=len(rows), max_size=len(rows))))
+    raised = naive.raise_to(rows, ranks, highest.tolist())
+    count_kernels.raise_to(numbers(rows, np.int32), numbers(ranks, np.int32), highest)
+    assert highest.tolist() == raised
+
+
 @given(tables(), st.data(), truths(), st.integers(0, SETS - 1))
 def test_mark(table, data, reject, set_number):
     """A bit is set in the rows that neither have it nor are rejected, and these are written, in order."""

@@ -15,6 +15,8 @@ from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.counting import Counts, counted, numbers_of, scratch
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.sinks import fitted, made_rows
+from upheld.engines.memory.kernels import counts as count_kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import LOWEST
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, membership
@@ -147,7 +149,7 @@ class Group:
         for i in stratum.own(self.rule):
             atom = self.rule.positive[i]
             numbers = matcher.context.tables[atom.predicate].column(column)
-            np.maximum(highest, numbers[self.rows(matcher, atom)], out=highest)
+            count_kernels.raise_to(self.rows(matcher, atom), numbers, highest)
         return highest
 
     def meet(self, matcher: Matcher, truth: Truth) -> npt.NDArray[np.bool_]:
@@ -161,7 +163,7 @@ class Group:
         """Return which instances have all positive atoms in one set and no negated one in another."""
         hold = np.ones(len(self), np.bool_)
         for atom in self.rule.positive:
-            hold &= positive[matcher.context.tables[atom.predicate].flags[self.rows(matcher, atom)]]
+            flag_kernels.narrow(self.rows(matcher, atom), matcher.context.tables[atom.predicate].flags, positive, hold)
         for atom in self.rule.negative:
             rows = matcher.find_all(atom, self.rule.variables(), self.B)
             hold &= ~are_in(matcher.context.tables[atom.predicate], rows, negative)
@@ -251,7 +253,8 @@ def union(groups: Sequence[Group]) -> Group:
         rows = {atom: np.concatenate([group._rows[atom] for group in groups]) for atom in known}
         together = Group(together.rule, np.concatenate([group.B for group in groups], axis=1), rows)
     first = np.empty(len(together), np.bool_)
-    row_kernels.first_of_each(together.B, np.full(slots_for(len(together)), -1, np.int32), first)
+    # Half empty at least: a slot that is taken costs a look at another binding.
+    row_kernels.first_of_each(together.B, np.full(slots_for(2 * len(together)), -1, np.int32), first)
     return together if first.all() else together.chosen(first)
 
 

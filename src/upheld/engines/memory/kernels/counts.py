@@ -151,6 +151,13 @@ def add_in_round(row, round, amount, first, entries, used):
 
 
 @kernel
+def raise_to(rows, numbers, highest):
+    """Let each number of `highest` be at least the number of its row."""
+    for i in range(len(rows)):
+        highest[i] = max(highest[i], np.int64(numbers[np.uint32(rows[i])]))
+
+
+@kernel
 def add_by_round(rows, counts, sign, round, first, entries, used, done):
     """Add to the number of each row in a round its count, or take it away.
 

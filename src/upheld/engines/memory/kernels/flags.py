@@ -21,6 +21,13 @@ def select(candidates, flags, truth, out):
 
 
 @kernel
+def narrow(rows, flags, truth, hold):
+    """Let `hold` be false wherever a row does not belong to a set."""
+    for i in range(len(rows)):
+        hold[i] &= truth[flags[np.uint32(rows[i])]]
+
+
+@kernel
 def mark(candidates, flags, reject, bit, out):
     """Give candidate rows a bit, except those that have it or flags that `reject` holds for; write them, and how many.
 

@@ -86,20 +86,27 @@ def gather(B, kept, parents, rows, matches, columns, count, out):
 def first_of_each(B, slots, first):
     """Write for each binding whether none before it is the same. `slots` is empty, and has room for all bindings."""
     mask, shift = len(slots) - 1, shift_of(len(slots))
-    for i in range(B.shape[1]):
-        h = np.uint64(0)
-        for k in range(len(B)):
-            h = mix(h, B[k, i])
-        at = place(h, shift)
-        first[i] = True
-        while first[i] and slots[at] >= 0:
-            same = True
+    places = np.empty(GROUP, np.int64)
+    width = B.shape[1]
+    for start in range(0, width, GROUP):
+        stop = min(start + GROUP, width)
+        for i in range(start, stop):
+            h = np.uint64(0)
             for k in range(len(B)):
-                same = same and B[k, slots[at]] == B[k, i]
-            first[i] = not same
-            at = (at + 1) & mask if first[i] else at
-        if first[i]:
-            slots[at] = i
+                h = mix(h, B[k, i])
+            places[i - start] = place(h, shift)
+            prefetch(slots, places[i - start])
+        for i in range(start, stop):
+            at = places[i - start]
+            first[i] = True
+            while first[i] and slots[at] >= 0:
+                same = True
+                for k in range(len(B)):
+                    same = same and B[k, slots[at]] == B[k, i]
+                first[i] = not same
+                at = (at + 1) & mask if first[i] else at
+            if first[i]:
+                slots[at] = i
 
 
 @kernel
