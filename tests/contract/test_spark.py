@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tests.contract import test_counters, test_equality, test_sets
+from tests.contract import test_counters, test_equality, test_equality_rounds, test_sets
 from tests.contract.laws import EqualitySetting, EquivalenceSetting, Law, Setting, laws_of
 from tests.engines.spark.helpers.tasks import Task
 from tests.helpers.programs.strategies import Case, random_case
@@ -33,7 +33,7 @@ def test_law(name: str, parts: int) -> None:
         hold_in_threads(LAWS[name], case, state, parts, replicated)
 
 
-LAWS_OF_EQUALITY = laws_of(test_equality)
+LAWS_OF_EQUALITY = laws_of(test_equality) | laws_of(test_equality_rounds)
 
 
 @pytest.mark.parametrize("parts", [pytest.param(1, marks=exhaustive), pytest.param(2, marks=exhaustive), 3])

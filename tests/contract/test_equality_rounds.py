@@ -1,0 +1,117 @@
+"""The laws of rounds of equality by rewriting: however many an engine goes through at once, nothing is left out.
+
+They are stated for what comes out, so that they hold for one round and for several.
+"""
+
+from __future__ import annotations
+
+from tests.contract.brute_force import instances
+from tests.contract.laws import EqualitySetting, Plain, law_of_classes
+from tests.contract.test_equality import EQUALITY, Model, equalities, loop, normal_facts, opened
+from upheld.algebra.equality import Classes, Overdeletion
+from upheld.algebra.sets import settle
+from upheld.language.compile import compile_program
+from upheld.language.core import Rule
+from upheld.language.equality.equality import reflexivity
+from upheld.language.syntax.files import read_text
+from upheld.maintain.equality.rewritten_rules import RewrittenRules
+
+#: Names and properties of `EqualitySetting`. The last rule derives equalities, some of them proper.
+WRITTEN = compile_program(
+    read_text(
+        """
+        [?y, <http://e/f>, ?x] :- [?x, <http://e/g>, ?y] .
+        [?x, <http://e/g>, ?z] :- [?x, <http://e/f>, ?y], [?y, <http://e/f>, ?z] .
+        [<http://e/a>, <http://e/f>, ?x] :- [<http://e/b>, <http://e/f>, ?x] .
+        [?y, <http://www.w3.org/2002/07/owl#sameAs>, ?z] :- [<http://e/c>, <http://e/f>, ?y], [?y, <http://e/g>, ?z] .
+        """,
+        "dlog",
+    )
+).core.rules
+
+
+def rules_of(s: EqualitySetting, pi: Classes) -> RewrittenRules:
+    rules = RewrittenRules(WRITTEN, tuple(reflexivity(s.core, EQUALITY)))
+    rules.follow(pi)
+    return rules
+
+
+def proper(facts: Plain) -> Plain:
+    return frozenset(f for f, (a, b) in equalities(facts).items() if a != b)
+
+
+def part(s: EqualitySetting, facts: Plain, chance: float) -> Plain:
+    return frozenset(f for f in sorted(facts) if s.r.random() < chance)
+
+
+def heads(rules: tuple[Rule, ...], facts: Plain, among: Plain) -> Plain:
+    """Return the heads of instances over facts with at least one of some."""
+    return frozenset(i.head for i in instances(rules, facts, frozenset()) if not among.isdisjoint(i.body))
+
+
+def closed(rules: tuple[Rule, ...], facts: Plain) -> Plain:
+    """Return all that follows, or what does before there is a proper equality."""
+    while not proper(facts) and (more := heads(rules, facts, facts) - facts):
+        facts |= more
+    return facts
+
+
+@law_of_classes
+def test_rounds_of_insertion(s: EqualitySetting):
+    """A has what was given and nothing that does not follow; what follows from new facts is there or is returned."""
+    pi, model = opened(s)
+    rules = rules_of(s, pi)
+    normal = normal_facts(s, model)
+    normal -= proper(normal)
+    I = part(s, normal, 0.5)
+    D = part(s, I, 0.3)
+    before = part(s, normal - (I - D), 0.2)
+    delta = part(s, normal - (I - D) - before, 0.4)
+    A = s.named("A", before)
+    returned = settle(pi.insert(s.named("delta", delta), rules.listed, s.named("I", I), s.named("D", D), A))
+    added = s.plain(A) - before
+    now = (I - D) | s.plain(A)
+    assert delta <= added and not proper(added)
+    follows = heads(rules.all, now, added)
+    assert added - delta <= follows
+    assert s.plain(returned) - now == follows - now
+
+
+@law_of_classes
+def test_rounds_of_overdeletion(s: EqualitySetting):
+    """All that has lost a derivation is in D or P, or a candidate; P has what needs no class and no deleted fact."""
+    pi, model = opened(s)
+    rules = rules_of(s, pi)
+    explicit = s.some(0.3)
+    I = closed(rules.all, frozenset(map(model.fact, explicit)))
+    while apart := proper(I):
+        pi.joining(s.named("apart", apart)).make()
+        model.merge(equalities(apart).values())
+        rules.follow(pi)
+        I = closed(rules.all, frozenset(map(model.fact, I)))
+    pi.count(s.engine.nothing, s.named("E", explicit))
+    D = part(s, I, 0.2)
+    P = part(s, I - D, 0.1)
+    delta = part(s, I - D - P, 0.4)
+    candidates, reflexive = part(s, I, 0.2), part(s, I & frozenset(map(loop, model.names)), 0.2)
+    gone, proved = s.named("D", D), s.named("P", P)
+    over = Overdeletion(rules.listed, s.named("I", I), gone, proved, s.named("explicit", explicit))
+    N, M = pi.overdelete(
+        s.named("delta", delta), s.named("N", candidates), s.named("M", reflexive), over, s.r.choice((0, 3, 1000))
+    )
+    left, added, proofs = s.plain(N) | s.plain(M), s.plain(gone) - D, s.plain(proved) - P
+    assert s.plain(gone) >= D | delta and s.plain(proved) >= P
+    lost = heads(rules.all, I - D, added)
+    assert lost | candidates | reflexive <= s.plain(gone) | s.plain(proved) | left
+    assert left | (added - delta) | proofs <= lost | candidates | reflexive
+    large = frozenset(loop(c) for c in model.large())
+    assert large.isdisjoint(added - delta) and large.isdisjoint(proofs)
+    obvious = needs_no_class(model, rules, explicit)
+    assert proofs <= obvious and obvious.isdisjoint(added - delta)
+
+
+def needs_no_class(model: Model, rules: RewrittenRules, explicit: Plain) -> Plain:
+    """Return the facts for themselves alone that are explicit, or follow from explicit facts in one step."""
+    mentioned = frozenset(loop(c) for _, row in explicit for c in row if c in model.by)
+    known = explicit | mentioned | heads(rules.written, explicit, explicit)
+    return frozenset(f for f in known if len(model.expansions(f)) == 1)
