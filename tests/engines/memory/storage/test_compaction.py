@@ -16,10 +16,12 @@ from tests.helpers.streams import eqrel_streams, equality_streams, layered_strea
 from tests.helpers.streams.streams import NAMES, follow, random_stream
 from tests.materialisation.test_atomic import KERNELS, Fuse, Subject, assert_as_before, assert_nothing_left, books
 from upheld.algebra.engine import Freed
+from upheld.engines.memory.equality.classes import MemoryClasses
 from upheld.engines.memory.storage import compaction
 from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.compaction import Pace, Pass, Reclaiming
 from upheld.errors import EvaluationError
+from upheld.language.equality.equality import SAME_AS
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
@@ -478,3 +480,16 @@ def test_failed_updates_between_slices():
         subject.update()
         subject.assert_recomputed()
     assert made[0] > 2
+
+
+def test_texts_of_constants_that_leave_their_class():
+    """A constant that nothing mentions any more stays until the change that tells of its class is done with."""
+    equal = [("<http://e/a>", SAME_AS, "<http://e/b>")]
+    m = materialise(parse("", dialect="dlog"), {"triple": equal}, equality="rewrite")
+    context = m._engine.context
+    (classes,) = context.holders.of(MemoryClasses)
+    codes = np.array([context.codec.encode_one(term, "term") for term in ("<http://e/a>", "<http://e/b>")])
+    m.update(delete={"triple": equal})
+    assert classes.use(codes).all()
+    m.update(insert={"triple": [("<http://e/c>", "<http://e/p>", "<http://e/d>")]})
+    assert not classes.use(codes).any()

@@ -81,6 +81,8 @@ class MemoryClasses(ClassesRoundByRound):
         self._mentions: Codes = _NOBODY
         #: Constants that got another representative since the classes were remembered, with the one they had.
         self._moved: list[tuple[Codes, Codes]] = []
+        #: Whether a constant is among them, or was the representative of one.
+        self._is_moved: Flags = np.empty(0, np.bool_)
         self._rounds = ClassRounds(matcher, equality)
         self.context.holders.add(self)
 
@@ -90,9 +92,7 @@ class MemoryClasses(ClassesRoundByRound):
         """Return which codes are of constants that the classes know of; the others are alone, and stay so if freed."""
         self._catch_up()
         used = (self._mentions[codes] != 0) | self._has_several[codes] | (self._now[codes] != codes)
-        for moved, before in self._moved:
-            used |= np.isin(codes, moved) | np.isin(codes, before)
-        return used | (codes == self._code)
+        return used | self._is_moved[codes] | (codes == self._code)
 
     # -- who is in which class -----------------------------------------------------------------------------------------
 
@@ -101,9 +101,10 @@ class MemoryClasses(ClassesRoundByRound):
         count, known = self.context.codec.codes(), len(self._now)
         if count > known:
             more = np.arange(known, max(count, 2 * known))  # codes still to come are singletons as well
-            several, mentions = np.zeros(len(more), np.bool_), np.zeros(len(more), np.int64)
+            no, mentions = np.zeros(len(more), np.bool_), np.zeros(len(more), np.int64)
             self._now = np.concatenate([self._now, more])
-            self._has_several = np.concatenate([self._has_several, several])
+            self._has_several = np.concatenate([self._has_several, no])
+            self._is_moved = np.concatenate([self._is_moved, no])
             self._mentions = np.concatenate([self._mentions, mentions])
 
     def of(self, representative: int) -> Codes:
@@ -118,7 +119,7 @@ class MemoryClasses(ClassesRoundByRound):
             before = self._now[members]
             old = {c: self._classes.get(c) for c in {representative, *np.unique(before).tolist()}}
             self._note(members, before, old)
-            self._moved.append((members, before))
+            self._move(members, before)
             self._now[members] = representative
             for c in old:
                 self._put(c, None)
@@ -130,6 +131,12 @@ class MemoryClasses(ClassesRoundByRound):
             self._classes.pop(representative, None)
         else:
             self._classes[representative] = members
+
+    def _move(self, members: Codes, before: Codes) -> None:
+        """Note that constants get another representative than the one they had before."""
+        self._moved.append((members, before))
+        self._is_moved[members] = True
+        self._is_moved[before] = True
 
     def _note(self, members: Codes, before: Codes, old: dict[int, Codes | None]) -> None:
         def undo() -> None:
@@ -490,7 +497,7 @@ class MemoryClasses(ClassesRoundByRound):
             return
         before = self._now[members]
         self._note(members, before, {representative: members})
-        self._moved.append((members, before))
+        self._move(members, before)
         self._put(representative, None)
         self._now[members] = members
 
@@ -521,6 +528,7 @@ class MemoryClasses(ClassesRoundByRound):
     # -- what is shown -------------------------------------------------------------------------------------------------
 
     def remember(self) -> None:
+        self._is_moved[np.concatenate([_NOBODY, *(codes for pair in self._moved for codes in pair)])] = False
         self._moved.clear()
 
     def difference(self) -> Difference:
