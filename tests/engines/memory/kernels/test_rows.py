@@ -421,7 +421,7 @@ def test_rows_of_several_tables(some, data, truth, set_number):
 
 @given(tables(), st.data(), truths())
 def test_narrow_and_raise_to(table, data, truth):
-    """What is said of each of some rows, which may repeat: whether it is in a set, and a number."""
+    """For each of some rows, which may repeat, kernels read whether it is in a set, and its number."""
     n = len(table.rows)
     rows = data.draw(st.lists(st.integers(0, n - 1), max_size=20)) if n else []
     hold = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), np.bool_)

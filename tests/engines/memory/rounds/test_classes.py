@@ -88,7 +88,7 @@ def test_twin(rules, room):
 
 
 def test_random_programs():
-    """Rules with constants that come to equal others, and with equality in bodies, are followed as well."""
+    """The same for rules with constants whose class changes, and for rules with equality in bodies."""
     rounds = Rounds()
     with rounds.watch("overdelete_rounds"), rounds.watch("insert_rounds"):
         for seed in range(5000, 5060):
@@ -116,7 +116,7 @@ def test_many_rounds_in_few_calls():
 
 
 def test_a_class_is_in_doubt_beside_other_facts():
-    """What a class rests on and what none concerns go in one update; so do facts that join classes and others."""
+    """One update deletes equalities of a class and plain facts; another one inserts both."""
     rules = f"PREFIX : <http://e/> {FUNCTIONAL} {CLOSURE}"
     facts = {(iri(s), iri(p), iri(o)) for s, p, o in ("xRa", "xRb", "aTc", "bTd", "eTf", "fTg", "gTh")}
     m = opened(EqualityCase(rules, facts, []), "rewrite", "memory")

@@ -35,12 +35,14 @@ from upheld.engines.memory.rounds.records import (
     COUNT,
     FROM_FACT,
     FROM_MATCH,
+    GREW,
     INDEX_FIELDS,
     KNOWN_ROWS,
     NO_INDEX,
     NO_REGISTER,
     NO_STEP,
     ONE_NUMBER,
+    OUTCOME,
     PLAN_CHECKS,
     PLAN_FIRST,
     PLAN_HEAD,
@@ -65,6 +67,8 @@ from upheld.engines.memory.rounds.records import (
     TUPLE_INDEX,
     TWO_NUMBERS,
     VALUES,
+    WANTED,
+    WANTS_ROOM,
 )
 from upheld.engines.memory.storage.arrays import Column, Rows
 from upheld.engines.memory.storage.block_index import BlockIndex
@@ -361,6 +365,18 @@ class RoundCode(Code):
             number = self._number(tables[start.atom.predicate])
             plans.setdefault(number, []).append(self._add_plan(start, number))
         return plans
+
+    def take_over_rows(self, state: Numbers) -> bool:
+        """Take over the rows that a kernel has entered; return whether it goes on once tables are looked up again.
+
+        It does if it has stopped for want of room, which is made here, or for indexes that must learn of rows.
+        """
+        for table, line in zip(self.tables, self.table_lines, strict=True):
+            table.count_rows(int(line[COUNT]))
+        if state[OUTCOME] == WANTS_ROOM:
+            for table in self.heads:
+                table.make_room(int(state[WANTED]))
+        return bool(state[OUTCOME] in (WANTS_ROOM, GREW))
 
     def is_stale(self) -> bool:
         """Return whether a table has grown so much that other plans may be better."""

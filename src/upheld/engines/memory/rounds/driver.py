@@ -22,9 +22,7 @@ from upheld.engines.memory.rounds import interpreter
 from upheld.engines.memory.rounds.bytecode import MOST_HANDLED, Bench, Columns, Numbers, RoundCode, by_table
 from upheld.engines.memory.rounds.records import (
     BEGIN,
-    COUNT,
     END,
-    GREW,
     INSTANCES,
     LOG_SUPPORTED,
     LOGGED,
@@ -39,7 +37,6 @@ from upheld.engines.memory.rounds.records import (
     TOP,
     UNCOUNTED,
     WANTED,
-    WANTS_ROOM,
 )
 from upheld.engines.memory.sets.collected import never_counted, too_many_derivations
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, nothing
@@ -208,12 +205,7 @@ class Call:
                         code.table_lines, code.index_lines, code.code, code.begins, truths, self.bench.arrays,
                         self.queue, self.log, self.met, state, bits, placed,
                     )  # fmt: skip
-                    for table, line in zip(code.tables, code.table_lines, strict=True):
-                        table.count_rows(int(line[COUNT]))
-                    if state[OUTCOME] == WANTS_ROOM:
-                        for table in code.heads:
-                            table.make_room(int(state[WANTED]))
-                    elif state[OUTCOME] != GREW:
+                    if not code.take_over_rows(state):
                         break
                 self._put_into((A,))
             except BaseException:

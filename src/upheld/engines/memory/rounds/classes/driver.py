@@ -42,9 +42,7 @@ from upheld.engines.memory.rounds.classes.records import (
 from upheld.engines.memory.rounds.driver import MOST_STARTS
 from upheld.engines.memory.rounds.records import (
     BEGIN,
-    COUNT,
     END,
-    GREW,
     LOGGED,
     OUTCOME,
     QUEUE_ROW,
@@ -52,7 +50,6 @@ from upheld.engines.memory.rounds.records import (
     ROUNDS,
     UNCOUNTED,
     WANTED,
-    WANTS_ROOM,
 )
 from upheld.engines.memory.sets.collected import never_counted
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, nothing, own_set
@@ -252,12 +249,7 @@ class Call:
                     kernel.insert_rounds(
                         code.plans, truths, self.bench.arrays, self.queue, self.met, state, bits, code.equality
                     )
-                    for table, line in zip(code.tables, code.table_lines, strict=True):
-                        table.count_rows(int(line[COUNT]))
-                    if state[OUTCOME] == WANTS_ROOM:
-                        for table in code.heads:
-                            table.make_room(int(state[WANTED]))
-                    elif state[OUTCOME] != GREW:
+                    if not code.take_over_rows(state):
                         break
                 begin, end = int(state[BEGIN]), int(state[END])
                 self._put_into(A, self._facts(self.queue[:begin]))

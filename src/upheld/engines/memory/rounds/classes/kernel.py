@@ -35,6 +35,7 @@ from upheld.engines.memory.rounds.classes.records import (
 )
 from upheld.engines.memory.rounds.instances import find_instances, is_of_atom
 from upheld.engines.memory.rounds.interpreter import find_all_instances
+from upheld.engines.memory.rounds.many_rules import head_row, list_head
 from upheld.engines.memory.rounds.records import (
     ARITY,
     AT,
@@ -59,17 +60,14 @@ from upheld.engines.memory.rounds.records import (
     SLOTS,
     TOO_LARGE,
     UNCOUNTED,
-    VALUES,
     WANTED,
     WANTS_ROOM,
 )
 from upheld.engines.memory.rounds.tables import (
     change_flags,
-    enter_row,
     flags_of,
     look_up_heads,
     of_table,
-    slot_of,
     value_in,
 )
 
@@ -222,6 +220,7 @@ def insert_rounds(plans, truths, bench, queue, met, state, bits, equality):
     """
     tables, indexes, code, begins, _ = plans
     lines, T, there = bench[LINES], tables.ctypes.data, truths[KNOWN]
+    Q, S = queue.ctypes.data, state.ctypes.data
     line, current, added = NUMBER * lines.shape[1], bits[CURRENT], bits[ENTERED]
     begin, end = state[BEGIN], state[END]
     state[OUTCOME] = DONE
@@ -243,21 +242,14 @@ def insert_rounds(plans, truths, bench, queue, met, state, bits, equality):
                 look_up_heads(T, lines, i, min(i + GROUP, count))
             t = lines[i, HEAD]
             met[lines[i, RULE]] += 1
-            # A head that was entered meanwhile may have taken the slot.
-            head = lines.ctypes.data + i * line + NUMBER * VALUES
-            at = slot_of(T, t, head, lines[i, AT])
-            row = np.int64(read_int32(of_table(T, t, SLOTS), at))
-            if row < 0:
-                row = enter_row(T, t, at, head)
-                if of_table(T, t, INDEXED) and state[OUTCOME] == DONE:
-                    state[OUTCOME] = GREW
-            flags = flags_of(T, t, row)
-            if not flags & current and not read_uint8(there, flags):
-                write_uint16(of_table(T, t, FLAGS), row, flags | current)
-                queue[end, QUEUE_TABLE], queue[end, QUEUE_ROW] = t, row
-                end += 1
-                if is_proper(T, equality, t, row):
-                    state[OUTCOME] = JOINS
+            rows, listed = of_table(T, t, COUNT), state[END]
+            row = head_row(T, lines.ctypes.data + i * line, True, S)
+            if row >= rows and of_table(T, t, INDEXED) and state[OUTCOME] == DONE:
+                state[OUTCOME] = GREW
+            list_head(T, t, row, there, current, Q, S)
+            if state[END] > listed and is_proper(T, equality, t, row):
+                state[OUTCOME] = JOINS
+        end = state[END]
         change_flags(T, queue, begin, end, ~current, np.int64(0))
-        state[BEGIN], state[END] = begin, end
+        state[BEGIN] = begin
         state[ROUNDS] += 1

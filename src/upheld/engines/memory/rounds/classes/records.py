@@ -25,7 +25,7 @@ CURRENT, DOUBTED, HOLDING = range(3)
 OUT_TABLE, OUT_ROW, OUT_KIND = range(3)
 HOLDS, BY_RULE, BY_REFLEXIVITY = range(3)
 
-#: The truth tables behind those of places, from the end: facts that need no look, and explicit facts.
+#: The last truth tables, after the ones of places, counted from the end: of facts to be ignored, and of explicit facts.
 KNOWN, EXPLICIT = -1, -2
 
 #: Behind the other numbers of a state: where the facts that go without question and the candidates by rules end in the
