@@ -16,7 +16,7 @@ from tests.helpers.streams import eqrel_streams, equality_streams, layered_strea
 from tests.helpers.streams.streams import NAMES, follow, random_stream
 from tests.materialisation.test_atomic import KERNELS, Fuse, Subject, assert_as_before, assert_nothing_left, books
 from upheld.algebra.engine import Freed
-from upheld.engines.memory.equality.classes import MemoryClasses
+from upheld.engines.memory.equality.membership import Membership
 from upheld.engines.memory.storage import compaction
 from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.compaction import Pace, Pass, Reclaiming
@@ -487,7 +487,7 @@ def test_texts_of_constants_that_leave_their_class():
     equal = [("<http://e/a>", SAME_AS, "<http://e/b>")]
     m = materialise(parse("", dialect="dlog"), {"triple": equal}, equality="rewrite")
     context = m._engine.context
-    (classes,) = context.holders.of(MemoryClasses)
+    (classes,) = context.holders.of(Membership)
     codes = np.array([context.codec.encode_one(term, "term") for term in ("<http://e/a>", "<http://e/b>")])
     m.update(delete={"triple": equal})
     assert classes.use(codes).all()

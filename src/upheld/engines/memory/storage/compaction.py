@@ -22,7 +22,7 @@ from upheld.algebra.engine import Freed
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.counters.trace import MemoryTrace
-from upheld.engines.memory.equality.classes import MemoryClasses
+from upheld.engines.memory.equality.membership import Membership
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.rounds.driver import SmallRounds
@@ -446,8 +446,8 @@ class Pass:
             start, before = min(start + self._unit, len(self._marks)), start
             texts = codec.pool.texts(before, start)
             texts = texts[~self._marks[texts]]
-            for classes in context.holders.of(MemoryClasses):
-                texts = texts[~classes.use(texts)]
+            for membership in context.holders.of(Membership):
+                texts = texts[~membership.use(texts)]
             codec.free(texts[~np.isin(texts, list(codec.late_constants))])
             yield _light(start - before) + len(texts)
         if 4 * codec.reuse() > codec.texts():  # somebody holds large relations for long
