@@ -50,13 +50,15 @@ class Difference(NamedTuple):
 class RulesOfClasses(NamedTuple):
     """The rules of a program with equality; `all` has representatives in the place of constants.
 
-    `now` are the rules of `all` without the rules of reflexivity, and `written` the same with their own constants.
+    `now` are the rules of `all` without the rules of reflexivity, and `written` the same with their own constants. The
+    rules of `equalities` are the written ones that can derive an equality.
     """
 
     all: tuple[Rule, ...]
     now: tuple[Rule, ...]
     reflexivity: tuple[Rule, ...]
     written: tuple[Rule, ...]
+    equalities: tuple[Rule, ...]
 
 
 class Overdeletion(NamedTuple):
@@ -196,6 +198,15 @@ class Classes(Protocol):
         """
         ...
 
+    def loose(self, representatives: Constants, facts: FactSet, rules: RulesOfClasses) -> Constants:
+        """The representatives of non-singleton classes that a set of facts does not connect in one step.
+
+        The equalities of a class are those of the set, and those that `rules.equalities` derive from it with a fact
+        that mentions a member. Law: `r in loose(R, F, rules)` only if `r in R` and the equalities between members do
+        not connect them; and if `r in torn(R, F | derive(rules.equalities, F, F))`.
+        """
+        ...
+
     def split(self, representatives: Constants, by: Classes | None = None) -> None:
         """Make each member of the classes of some representatives a singleton; with `by`, split them into its classes.
 
@@ -250,7 +261,9 @@ class Classes(Protocol):
         N has the candidates by rules, M by reflexivity. Law: D gets `delta`, and the result has the heads of instances
         over `I - D`, as it was, with a fact of `delta`. An engine may go on with candidates, round by round, except the
         equalities of non-singleton classes, as long as at most `most` facts get into D. Candidates that stand for
-        themselves alone, and are explicit or follow from explicit facts in one step, get into P then.
+        themselves alone, and are explicit or follow from explicit facts in one step, get into P then. So may equalities
+        of non-singleton classes that are not `loose`. An equality that is in doubt by reflexivity alone may be left out
+        if explicit facts mention all members of its class.
         """
         ...
 

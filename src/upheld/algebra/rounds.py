@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from upheld.algebra.counters import RowsByName, SmallUpdate
-from upheld.algebra.equality import Overdeletion, RulesOfClasses
+from upheld.algebra.equality import Constants, Overdeletion, RulesOfClasses
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import Bag, FactSet, derive, derive_bag, settle
 from upheld.language.strata import Stratification, Stratum
@@ -62,6 +62,23 @@ class RoundByRound:
 
 class ClassesRoundByRound:
     """Classes that go through rounds one by one. The letters are as in `maintain.equality.rewriting`."""
+
+    def apart(self, facts: FactSet) -> FactSet:
+        raise NotImplementedError
+
+    def members(self, representatives: Constants) -> Constants:
+        raise NotImplementedError
+
+    def mentioning(self, facts: FactSet, constants: Constants) -> FactSet:
+        raise NotImplementedError
+
+    def torn(self, representatives: Constants, equalities: FactSet) -> Constants:
+        raise NotImplementedError
+
+    def loose(self, representatives: Constants, facts: FactSet, rules: RulesOfClasses) -> Constants:
+        delta = settle(self.mentioning(facts, self.members(representatives)))
+        follows = derive(rules.equalities, facts, facts, via=delta)
+        return self.torn(representatives, settle(self.apart(settle(delta | follows))))
 
     def overdelete(
         self, delta: FactSet, N: FactSet, M: FactSet, over: Overdeletion, most: int

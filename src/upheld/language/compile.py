@@ -174,7 +174,7 @@ class _Builder:
             tuple(dict.fromkeys(positive)),
             tuple(dict.fromkeys(negative)),
             tuple(dict.fromkeys(builtins)),
-            clause.span,
+            clause,
             types=_types(positive, predicates),
         )
 

@@ -97,8 +97,6 @@ class Rewriting:
     def follow(self, rules: RewrittenRules) -> None:
         """Have these rules from now on, as they are by the classes that there are."""
         self.Gamma = rules
-        #: The rules, as written, that can derive an equality.
-        self.equalities = tuple(r for r in rules.written if Equality().may_be(r.head))
         rules.follow(self.pi)
 
     def convert(self, algorithm: str) -> None:
@@ -246,7 +244,6 @@ class _Update:
 
     def __init__(self, rewriting: Rewriting, E_minus: FactSet, E_plus: FactSet):
         self.E, self.I, self.pi, self.Gamma = rewriting.E, rewriting.I, rewriting.pi, rewriting.Gamma
-        self.reflexivity, self.equalities = rewriting.reflexivity, rewriting.equalities
         self.stand_ins, self.E_minus, self.E_plus = rewriting.stand_ins, E_minus, E_plus
         self.strata, self.rewriting = rewriting.strata, rewriting
         #: Nothing is added before all is over-deleted, so that this needs no set of its own till then.
@@ -347,7 +344,7 @@ class _Update:
             if outlay.exceeds_starting_again(going, deleted):
                 return False
             # Morally:  N = settle(N | derive(self.Gamma.now, I - D, I, via=delta))  # 13 to 15
-            #           M = settle(M | derive(self.reflexivity, I - D, I, via=delta))
+            #           M = settle(M | derive(self.Gamma.reflexivity, I - D, I, via=delta))
             #           D |= delta
             # Below, an engine may go through several small rounds at once, as far as they concern no class.
             N, M = pi.overdelete(delta, N, M, over, enough - deleted)
@@ -402,10 +399,12 @@ class _Update:
         representatives = pi.constants(large) if S is None else pi.constants(large) - S
         if not representatives:
             return None
-        members, explicit, L = pi.members(representatives), self.explicit(), self.E.engine.named("L")
+        explicit = self.explicit()
+        torn = pi.loose(representatives, explicit, self.Gamma.listed)  # few rules, and enough as a rule
+        if not torn:
+            return None
+        members, L = pi.members(torn), self.E.engine.named("L")
         delta = settle(pi.mentioning(explicit, members))
-        follows = settle(derive(self.equalities, explicit, explicit, via=delta))  # few rules, and enough as a rule
-        torn = pi.torn(representatives, settle(pi.apart(delta | follows)))
         L |= delta
         for _ in range(STEPS if delta.count() > SMALL * len(torn) else 0):
             if not torn or not delta:

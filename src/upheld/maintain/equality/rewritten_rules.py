@@ -8,7 +8,7 @@ from functools import cached_property
 
 from upheld.algebra.equality import Classes, RulesOfClasses
 from upheld.language.core import Atom, Core, Rule
-from upheld.language.equality.equality import CONSTANTS
+from upheld.language.equality.equality import CONSTANTS, Equality
 from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
 
@@ -16,12 +16,14 @@ from upheld.language.values import Value
 class RewrittenRules:
     """Rules with each constant replaced by its representative, as it was when `follow` was called last.
 
-    `all` has those of reflexivity as well, which have no constant but that of equality. `written` has none replaced.
+    `all` has those of reflexivity as well, which have no constant but that of equality. `written` has none replaced,
+    and `equalities` are the written rules that can derive an equality.
     """
 
     def __init__(self, rules: Sequence[Rule], reflexivity: Sequence[Rule]):
         self.now, self.reflexivity = tuple(rules), tuple(reflexivity)
         self.written, self.all = self.now, self.now + self.reflexivity
+        self.equalities = tuple(rule for rule in self.written if Equality().may_be(rule.head))
         self._constants = [constants_of(rule) for rule in rules]
         self._vocabulary = list({c: None for constants in self._constants for c in constants})
         self._last: dict[Value, Value] = {c: c for c in self._vocabulary}
@@ -39,7 +41,7 @@ class RewrittenRules:
     @property
     def listed(self) -> RulesOfClasses:
         """The rules as they are now. Engines know them by the identity of these tuples."""
-        return RulesOfClasses(self.all, self.now, self.reflexivity, self.written)
+        return RulesOfClasses(self.all, self.now, self.reflexivity, self.written, self.equalities)
 
     def follow(self, pi: Classes) -> tuple[Rule, ...]:
         """Bring the rules up to date with the classes, and return those that have changed."""

@@ -17,7 +17,7 @@ from tests.helpers.streams.equality_streams import (
     random_equality_case,
     recomputed,
 )
-from upheld.engines.memory.rounds.classes import driver, kernel
+from upheld.engines.memory.rounds.classes import code, connection_kernel, connections, driver, kernel
 from upheld.engines.memory.rounds.records import OUTCOME, ROUNDS, TOO_LARGE
 from upheld.language.equality.equality import SAME_AS
 from upheld.materialisation.materialisation import Materialisation
@@ -80,7 +80,7 @@ def test_twin(rules, room):
                 rounds.watch("insert_rounds"),
             ):
                 by_kernels = seen(small, deleted, inserted)
-            with patch.object(driver, "MOST_FACTS", -1):
+            with patch.object(driver, "MOST_FACTS", -1), patch.object(connections, "MOST_MEMBERS", -1):
                 assert seen(words, deleted, inserted) == by_kernels, seed
             assert by_kernels[-1] == by_axioms(case, explicit), seed
             check_state(small)
@@ -113,6 +113,41 @@ def test_many_rounds_in_few_calls():
     assert len(gone.deleted["triple"]) == 1 + 60 + 1
     assert gone.statistics.rounds > 59 and back.statistics.rounds > 59
     assert calls.call_count < 6
+
+
+def test_a_class_is_looked_at_in_part():
+    """A class that many facts mention is found to hold together by a few of them, however late they come."""
+    facts = {(iri(f"x{i}"), iri("R"), iri("a")) for i in range(5000)}
+    joins = {(iri(f"x{i}"), iri("R"), iri("b")) for i in range(0, 5000, 100)}
+    m = opened(EqualityCase(f"PREFIX : <http://e/> {FUNCTIONAL}", facts | joins, []), "rewrite", "memory")
+    change = m.update(delete={"triple": [(iri("x1"), iri("R"), iri("a"))]})
+    assert (iri("a"), SAME_AS, iri("b")) in m["triple"]
+    assert change.statistics.instances.total() < 1000
+    last = sorted(joins)[17]
+    change = m.update(delete={"triple": joins - {last}})
+    assert (iri("a"), SAME_AS, iri("b")) in m["triple"]
+    assert change.statistics.instances["overdeletion"] < 1000
+    m.update(delete={"triple": [last]})
+    assert (iri("a"), SAME_AS, iri("b")) not in m["triple"]
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_classes_with_too_many_equalities_are_left_to_the_operators(is_done):
+    """Facts and changes are the same whether the kernel finds out about classes or not."""
+    function = connection_kernel.find_loose
+
+    def give_up(*arguments):
+        assert not is_done or function(*arguments)
+        return False
+
+    case = merged(PROGRAMS[0], seed=3, databases=6, updates=4)
+    m, explicit = opened(case, "rewrite", "memory"), set(case.facts)
+    with patch.object(connection_kernel, "find_loose", side_effect=give_up) as calls:
+        for deleted, inserted in case.updates:
+            m.update(delete={"triple": deleted}, insert={"triple": inserted})
+            explicit = (explicit - deleted) | inserted
+            assert m["triple"].to_set() == by_axioms(case, explicit)
+    assert calls.call_count
 
 
 def test_a_class_is_in_doubt_beside_other_facts():
@@ -156,7 +191,7 @@ def test_a_failed_kernel_changes_nothing(name, is_done):
 def test_rules_that_are_many_are_left_to_the_operators():
     """As many plans as a program of thousands of rules has are not tried one after the other on each fact."""
     case = EqualityCase(f"PREFIX : <http://e/> {CLOSURE}", {(iri("a"), iri("T"), iri("b"))}, [])
-    with patch.object(driver, "MOST_STARTS", 2), patch.object(driver, "Call", side_effect=AssertionError):
+    with patch.object(code, "MOST_STARTS", 2), patch.object(driver, "Call", side_effect=AssertionError):
         m = opened(case, "rewrite", "memory")
         m.update(insert={"triple": [(iri("b"), iri("T"), iri("c"))]})
     assert (iri("a"), iri("S"), iri("c")) in m["triple"]

@@ -19,9 +19,11 @@ from upheld.engines.memory.equality.membership import NOBODY, Flags, Membership
 from upheld.engines.memory.joins.batch import pair_room
 from upheld.engines.memory.joins.candidates import BEGINNING
 from upheld.engines.memory.joins.matching import Matcher
-from upheld.engines.memory.rounds.classes.driver import ClassRounds, named_set
+from upheld.engines.memory.rounds.classes.code import ClassCodes
+from upheld.engines.memory.rounds.classes.connections import Connections
+from upheld.engines.memory.rounds.classes.driver import Candidates, ClassRounds, named_set
 from upheld.engines.memory.sets.collected import Collected, MadeRows
-from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set
+from upheld.engines.memory.sets.expressions import MemorySet, Settled, load_codes, membership, nothing, own_set
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
 from upheld.engines.memory.storage.arrays import Rows as RowNumbers
 from upheld.engines.memory.storage.arrays import each_once
@@ -68,8 +70,10 @@ class MemoryClasses(ClassesRoundByRound):
     def __init__(self, matcher: Matcher, equality: Equality):
         self.matcher, self.context, self.equality = matcher, matcher.context, equality
         self._code = self.context.codec.encode_one(equality.value, "term")
+        self._home = self.context.tables[equality.predicate]
         self.membership = Membership(self.context, self._code)
-        self._rounds = ClassRounds(matcher, equality)
+        codes = ClassCodes(matcher, equality)
+        self._rounds, self._connections = ClassRounds(codes), Connections(codes)
 
     # -- facts ---------------------------------------------------------------------------------------------------------
 
@@ -362,10 +366,13 @@ class MemoryClasses(ClassesRoundByRound):
         return self._equalities(loops, lambda left, right: (left == right) & (self.membership.mentions[left] > 0))
 
     def loops(self, constants: Constants) -> Settled:
-        table, codes = self.context.tables[self.equality.predicate], own_codes(constants)
-        rows = np.empty((table.arity, len(codes)), np.int64)
-        rows[list(self.equality.sides)], rows[self.equality.column] = codes, self._code
-        return load_codes(self.context, (table, rows))
+        return load_codes(self.context, (self._home, self._loop_values(own_codes(constants))))
+
+    def _loop_values(self, codes: Codes) -> Codes:
+        """Return the columns of the reflexive equalities of constants."""
+        values = np.empty((self._home.arity, len(codes)), np.int64)
+        values[list(self.equality.sides)], values[self.equality.column] = codes, self._code
+        return values
 
     def joining(self, equalities: FactSet) -> MemoryJoining:
         left, right = self._pairs(equalities)
@@ -385,6 +392,20 @@ class MemoryClasses(ClassesRoundByRound):
         codes, groups = connected(*self._pairs(equalities))
         loose = (c for c in own_codes(representatives).tolist() if not is_one(self.membership.of(c), codes, groups))
         return CodeSet(np.fromiter(loose, np.int64))
+
+    def loose(self, representatives: Constants, facts: FactSet, rules: RulesOfClasses) -> Constants:
+        codes = own_codes(representatives)
+        loose = self._which_are_loose(codes, own_set(facts), rules)
+        return super().loose(representatives, facts, rules) if loose is None else CodeSet(codes[loose])
+
+    def _which_are_loose(self, codes: Codes, facts: MemorySet, rules: RulesOfClasses) -> Flags | None:
+        """Return which representatives are loose; None if operators have to find out."""
+        self.membership.catch_up()
+        classes = [self.membership.of(c) for c in codes.tolist()]
+        values = self._loop_values(np.concatenate([NOBODY, *classes]))
+        load_codes(self.context, (self._home, values))
+        loops = _find(self._home, values.T)
+        return self._connections.loose(loops, list(map(len, classes)), self.membership.now, facts, rules)
 
     def split(self, representatives: Constants, by: Classes | None = None) -> None:
         assert by is None or isinstance(by, MemoryClasses), "classes of another engine"
@@ -420,7 +441,27 @@ class MemoryClasses(ClassesRoundByRound):
         self.membership.catch_up()
         candidates = [own_set(facts).settled() for facts in (delta, N, M)]
         left = self._rounds.overdelete(candidates, over, most, (self.membership.has_several, self.membership.mentions))
-        return super().overdelete(delta, N, M, over, most) if left is None else left
+        return super().overdelete(delta, N, M, over, most) if left is None else self._without_firm(left, over)
+
+    def _without_firm(self, left: Candidates, over: Overdeletion) -> tuple[FactSet, FactSet]:
+        """Return candidates by rules and by reflexivity, without the equalities of classes that are not loose."""
+        by_reflexivity, side = left.by_reflexivity, self.equality.sides[0]
+        if len(by_reflexivity):
+            classes = [self.membership.classes[c] for c in self._home.rows[by_reflexivity, side].tolist()]
+            starts = np.cumsum([0, *map(len, classes[:-1])])
+            mentions = np.minimum.reduceat(self.membership.mentions[np.concatenate(classes)], starts)
+            by_reflexivity = by_reflexivity[mentions <= 0]
+        rows = np.union1d(left.by_rules, by_reflexivity)
+        codes = self._home.rows[rows, side].astype(np.int64)
+        loose = self._which_are_loose(codes, own_set(over.explicit), over.rules) if len(rows) else None
+        if loose is None:
+            loose = np.ones(len(rows), np.bool_)
+        P = over.P
+        P |= self._of_home(rows[~loose])
+        return left.others | self._of_home(rows[loose]), nothing(self.context)
+
+    def _of_home(self, rows: RowNumbers) -> Settled:
+        return Settled(self.context, {self._home: rows} if len(rows) else {})
 
     def insert(self, delta: FactSet, rules: RulesOfClasses, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
         left = self._rounds.insert(own_set(delta), rules, named_set(I), named_set(D), named_set(A))

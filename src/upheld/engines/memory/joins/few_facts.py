@@ -23,7 +23,7 @@ from upheld.engines.memory.rounds import many_rules
 from upheld.engines.memory.rounds.bytecode import Bench, Columns, Numbers, PlanCode, Start
 from upheld.engines.memory.rounds.records import COUNT, END, LINES, OUTCOME, TOO_MANY, UNCOUNTED, WANTED
 from upheld.engines.memory.sets.collected import Collected, never_counted, too_many_derivations
-from upheld.engines.memory.sets.truth_tables import Truth
+from upheld.engines.memory.sets.truth_tables import EVERYTHING, Truth
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
 from upheld.runtime.interruptions import uninterrupted
@@ -36,8 +36,6 @@ LEAST_ATOMS = 2
 
 NO_COLUMNS = Columns()
 
-#: The truth table of all facts.
-_EVERYTHING: Truth = np.ones(1 << 16, np.bool_)
 
 #: Pairs of the number of a table and a row.
 Pairs = npt.NDArray[np.int32]
@@ -177,7 +175,7 @@ class FewFacts:
     def _addresses(self, tasks: Sequence[Task], truths: Truths) -> tuple[Numbers, list[Truth]]:
         """Return the addresses of the truth tables of places, and the tables, which somebody must hold meanwhile."""
         places = set[int]().union(*(task.written.places for task in tasks))
-        held = [_EVERYTHING] * len(self._code.places)
+        held = [EVERYTHING] * len(self._code.places)
         for number in places:
             place = self._code.places[number]
             if place is not None:

@@ -16,6 +16,8 @@ Spelling = int | tuple[str, "Spelling", "Spelling"]
 NO_FACTS: Spelling = ("-", 0, 0)
 
 NOTHING: Truth = np.zeros(1 << BITS, np.bool_)
+#: The truth table of all facts.
+EVERYTHING: Truth = np.ones(1 << BITS, np.bool_)
 
 _ALL_FLAGS = np.arange(1 << BITS, dtype=np.uint32)
 

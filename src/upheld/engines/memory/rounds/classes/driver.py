@@ -8,6 +8,7 @@ class are left to the operators.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,21 +16,18 @@ import numpy.typing as npt
 from upheld.algebra.equality import Overdeletion, RulesOfClasses
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.context import Context
-from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
-from upheld.engines.memory.plans.plan import Literal, Place
+from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.rounds.bytecode import (
     MOST_HANDLED,
     Bench,
     Columns,
     Numbers,
-    RoundCode,
-    Start,
     by_table,
-    without_choices,
 )
 from upheld.engines.memory.rounds.classes import kernel
+from upheld.engines.memory.rounds.classes.code import ClassCode, ClassCodes
 from upheld.engines.memory.rounds.classes.records import (
     BY_REFLEXIVITY,
     BY_RULE,
@@ -39,7 +37,6 @@ from upheld.engines.memory.rounds.classes.records import (
     STATE_FIELDS,
     SURE,
 )
-from upheld.engines.memory.rounds.driver import MOST_STARTS
 from upheld.engines.memory.rounds.records import (
     BEGIN,
     END,
@@ -52,128 +49,65 @@ from upheld.engines.memory.rounds.records import (
     WANTED,
 )
 from upheld.engines.memory.sets.collected import never_counted
-from upheld.engines.memory.sets.expressions import MemorySet, Settled, nothing, own_set
+from upheld.engines.memory.sets.expressions import NO_ROWS, MemorySet, Settled, nothing, own_set
 from upheld.engines.memory.sets.named import Named
-from upheld.engines.memory.sets.truth_tables import Spelling, Truth
+from upheld.engines.memory.sets.truth_tables import EVERYTHING, Spelling
 from upheld.engines.memory.storage.arrays import FLAGS, Rows, each_once
 from upheld.engines.memory.storage.table import Table
-from upheld.language.core import Rule
-from upheld.language.equality.equality import Equality, constant_columns
 from upheld.runtime.interruptions import uninterrupted
 
 #: Facts that a call begins with at most.
 MOST_FACTS = 1 << 13
 
-_EVERYTHING: Truth = np.ones(1 << 16, np.bool_)
 _NO_COLUMNS = Columns()
 
 #: The arrays of classes that kernels read: whether a constant represents several, and how often it is mentioned.
 Constants = tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]
 
 
-class ClassCode(RoundCode):
-    """The rules of a program with equality: from changed facts, and from heads to the explicit facts they follow from.
+class Candidates(NamedTuple):
+    """Facts of a round that is too large, and the equalities of classes of several constants, as rows."""
 
-    `equality`, `columns` and `reflexive` are as the kernels read them.
-    """
-
-    def __init__(
-        self,
-        context: Context,
-        equality: Equality,
-        rules: RulesOfClasses,
-        starts: Sequence[Start],
-        backwards: Sequence[Start],
-    ):
-        heads = [context.tables[rule.head.predicate] for rule in rules.all]
-        home = context.tables[equality.predicate]
-        super().__init__(starts, [*heads, home], context.tables, context.codec, backwards)
-        same_as = context.codec.encode_one(equality.value, "term")
-        self.equality: Numbers = np.array([self.numbers[home], equality.column, same_as, *equality.sides], np.int64)
-        self.columns = np.zeros((len(self.tables), self.arity), np.bool_)
-        for t, table in enumerate(self.tables):
-            self.columns[t, list(constant_columns(table.types))] = True
-        of_reflexivity = set(map(id, rules.reflexivity))
-        self.reflexive = np.array([id(rule) in of_reflexivity for rule in self.rules], np.bool_)
-        #: The plans before this one are those from changed facts.
-        self.forward = len(starts)
-        self.plans = self.table_lines, self.index_lines, self.code, self.begins, self.backward
+    others: MemorySet
+    by_rules: Rows
+    by_reflexivity: Rows
 
 
 class ClassRounds:
-    """The plans of rules as numbers, made when they are first asked for, and the arrays of the kernels."""
+    """Calls the kernels, if facts are few and no rule does more than match."""
 
-    def __init__(self, matcher: Matcher, equality: Equality):
-        self.matcher, self.context, self._equality = matcher, matcher.context, equality
-        self._codes: dict[int, tuple[Sequence[Rule], ClassCode | None]] = {}
-        self._edition = matcher.edition
-        self._bench = Bench()
+    def __init__(self, codes: ClassCodes):
+        self._codes, self.context = codes, codes.matcher.context
 
     def overdelete(
         self, candidates: Sequence[MemorySet], over: Overdeletion, most: int, constants: Constants
-    ) -> tuple[MemorySet, MemorySet] | None:
+    ) -> Candidates | None:
         """Go through rounds as `Classes.overdelete` does; None if the first one is not small."""
         D, P = named_set(over.D), named_set(over.P)
         facts = [list(some.listed()) for some in candidates]
         count = sum(some.count() for some in candidates)
-        code = self._code(over.rules, [pair for some in facts for pair in some]) if count <= most else None
-        if code is None:
+        code = self._codes.overdeletion(over.rules) if count <= min(most, MOST_FACTS) else None
+        if code is None or not code.knows(table for some in facts for table, _ in some):
             return None
         for named in (D, P):
             self.context.pending.before_change(named)
         with self.context.bits.evaluating():
             left: Spelling = ("-", own_set(over.I).spelling(), D.bit)
-            call = Call(self.context, code, self._bench, min(most, MOST_HANDLED) + count)
+            call = Call(self.context, code, self._codes.bench, min(most, MOST_HANDLED) + count)
             call.begin(*facts)
             return call.overdelete(left, own_set(over.explicit).spelling(), D, P, constants)
 
     def insert(self, delta: MemorySet, rules: RulesOfClasses, I: Named, D: Named, A: Named) -> MemorySet | None:
         """Go through rounds as `Classes.insert` does; None if the first one is not small."""
         facts = list(delta.listed())
-        code = self._code(rules, facts)
-        if code is None:
+        code = self._codes.insertion(rules) if delta.count() <= MOST_FACTS else None
+        if code is None or not code.knows(table for table, _ in facts):
             return None
         self.context.pending.before_change(A)
         with self.context.bits.evaluating():
-            call = Call(self.context, code, self._bench, MOST_HANDLED + delta.count())
+            call = Call(self.context, code, self._codes.bench, MOST_HANDLED + delta.count())
             call.begin(facts)
             return call.insert(("|", ("-", I.bit, D.bit), A.bit), A)
-
-    def _code(self, rules: RulesOfClasses, facts: Sequence[tuple[Table, Rows]]) -> ClassCode | None:
-        """Return the code of rules for some facts, if these are few and no rule does more than match."""
-        if sum(len(rows) for _, rows in facts) > MOST_FACTS:
-            return None
-        if self._edition != self.matcher.edition:  # codes of constants may have changed
-            self._codes.clear()
-            self._edition = self.matcher.edition
-        known, code = self._codes.get(id(rules.all), ((), None))
-        if known is not rules.all or (code is not None and code.is_stale()):
-            code = self._new_code(rules)
-            self._codes[id(rules.all)] = rules.all, code
-        if code is None or not all(table in code.numbers for table, rows in facts if len(rows)):
-            return None
-        self._bench.make_room(code)
-        return code
-
-    def _new_code(self, rules: RulesOfClasses) -> ClassCode | None:
-        if sum(len(rule.positive) for rule in rules.all) > MOST_STARTS:
-            return None
-        nothing_new = nothing(self.context)
-        where = Where(self.context, nothing_new, nothing_new, via=nothing_new)
-        starts = [
-            self.matcher.start(rule, i, False, where, None) for rule in rules.all for i in range(len(rule.positive))
-        ]
-        backwards = [self._from_explicit(rule) for rule in rules.written]
-        if not all(start.is_simple for start in starts + backwards):
-            return None
-        return ClassCode(self.context, self._equality, rules, starts, backwards)
-
-    def _from_explicit(self, rule: Rule) -> Start:
-        """Return a plan that looks for the explicit facts from which a rule derives a head."""
-        variables = tuple(dict.fromkeys(rule.head.variables()))
-        body = [Literal(atom, Place.OWN) for atom in rule.positive]
-        plan = self.matcher.plan(rule, ("from explicit",), variables, lambda: body)
-        return Start(without_choices(plan), rule.head, None, False)
 
 
 class Call:
@@ -199,8 +133,8 @@ class Call:
 
     def overdelete(
         self, left: Spelling, explicit: Spelling, D: Named, P: Named, constants: Constants
-    ) -> tuple[MemorySet, MemorySet] | None:
-        """Put facts into D and P, and return the candidates that are left, by rules and by reflexivity.
+    ) -> Candidates | None:
+        """Put facts into D and P, and return the candidates that are left.
 
         None if there was no round: then D is as it was, and facts that hold are in P.
         """
@@ -232,10 +166,11 @@ class Call:
                 raise
         context.bits.give_back(bit)
         self._report(code.forward, "check", begin)
+        if begin < end and not begin:
+            return None
         # A class may lose several derivations.
-        N, M = ([(table, each_once(rows)) for table, rows in facts] for facts in (by_rules, by_reflexivity))
-        left_over = self._facts(self.queue[begin:end])
-        return None if left_over and not begin else (self._set(left_over + N), self._set(M))
+        N, M = (each_once(rows[0][1]) if rows else NO_ROWS for rows in (by_rules, by_reflexivity))
+        return Candidates(self._set(self._facts(self.queue[begin:end])), N, M)
 
     def insert(self, there: Spelling, A: Named) -> MemorySet | None:
         """Put the facts, and what is new, into A; return the facts to go on with, None if there was no round."""
@@ -266,7 +201,7 @@ class Call:
     def _truths(self, places: Mapping[Place | None, Spelling], *others: Spelling) -> Numbers:
         """Return the addresses of the truth tables of the places of the code, and of other sets behind them."""
         truths = self.context.truths
-        self._held = [truths[places[place]] if place in places else _EVERYTHING for place in self.code.places]
+        self._held = [truths[places[place]] if place in places else EVERYTHING for place in self.code.places]
         self._held += [truths[spelling] for spelling in others]
         return np.array([address_of(truth) for truth in self._held], np.int64)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_uint16
+from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int64, write_uint16
 from upheld.engines.memory.kernels.hashing import GROUP
 from upheld.engines.memory.kernels.jit import inner_kernel, kernel
 from upheld.engines.memory.rounds.classes.records import (
@@ -44,6 +44,7 @@ from upheld.engines.memory.rounds.records import (
     DONE,
     END,
     ENTERED,
+    FACT_VALUES,
     FLAGS,
     GREW,
     HEAD,
@@ -68,6 +69,8 @@ from upheld.engines.memory.rounds.tables import (
     flags_of,
     look_up_heads,
     of_table,
+    place_of,
+    slot_of,
     value_in,
 )
 
@@ -118,6 +121,26 @@ def doubt(tables, t, row, kind, known, queue, out, state, bits, classes):
     end = state[END]
     queue[end, QUEUE_TABLE], queue[end, QUEUE_ROW] = t, row
     state[END] = end + 1
+
+
+@inner_kernel
+def doubt_constants(tables, t, row, values, known, queue, out, state, bits, classes):
+    """Doubt that the constants of a fact equal themselves, unless they are alone and explicit facts mention them."""
+    equality, _, several, mentions, reflexive = classes
+    home = equality[EQUALITY_TABLE]
+    write_int64(values, equality[PROPERTY], equality[SAME_AS])
+    for c in range(of_table(tables, t, ARITY)):
+        constant = value_in(tables, t, row, c)
+        if not reflexive[t, c] or (mentions[constant] > 0 and not several[constant]):
+            continue
+        write_int64(values, equality[LEFT_SIDE], constant)
+        write_int64(values, equality[RIGHT_SIDE], constant)
+        slot = slot_of(tables, home, values, place_of(tables, home, values))
+        loop = np.int64(read_int32(of_table(tables, home, SLOTS), slot))
+        if loop < 0:
+            state[OUTCOME], state[WANTED] = UNCOUNTED, home
+            return
+        doubt(tables, home, loop, BY_REFLEXIVITY, known, queue, out, state, bits, classes)
 
 
 @inner_kernel
@@ -173,7 +196,7 @@ def overdelete_rounds(plans, truths, bench, queue, out, met, state, bits, classe
     A round that is too large is left to be done otherwise: its facts are in the queue from `BEGIN` on.
     """
     tables, indexes, code, begins, _ = plans
-    lines, T, known = bench[LINES], tables.ctypes.data, truths[KNOWN]
+    lines, values, T, known = bench[LINES], bench[FACT_VALUES].ctypes.data, tables.ctypes.data, truths[KNOWN]
     reflexive, sure, candidates = classes[-1], state[SURE], state[END]
     change_flags(T, queue, np.int64(0), sure, ~np.int64(0), bits[DOUBTED])
     begin, state[END], state[OUTCOME] = np.int64(0), sure, DONE
@@ -187,21 +210,24 @@ def overdelete_rounds(plans, truths, bench, queue, out, met, state, bits, classe
         change_flags(T, queue, begin, end, ~np.int64(0), bits[CURRENT])
         count = find_all_instances(tables, indexes, code, begins, truths, bench, queue, begin, end)
         change_flags(T, queue, begin, end, ~bits[CURRENT], np.int64(0))
-        if count < 0 or end + count > len(queue) or state[LOGGED] + count > len(out):
+        most = count + (end - begin) * reflexive.shape[1]
+        if count < 0 or end + most > len(queue) or state[LOGGED] + most > len(out):
             state[OUTCOME] = TOO_LARGE
             break
-        begin = end
         for i in range(count):
             if i % GROUP == 0:
                 look_up_heads(T, lines, i, min(i + GROUP, count))
-            t, rule = lines[i, HEAD], lines[i, RULE]
-            met[rule] += 1
+            t = lines[i, HEAD]
+            met[lines[i, RULE]] += 1
             row = np.int64(read_int32(of_table(T, t, SLOTS), lines[i, AT]))
             if row < 0:
                 state[OUTCOME], state[WANTED] = UNCOUNTED, t
                 break
-            kind = BY_REFLEXIVITY if reflexive[rule] else BY_RULE
-            doubt(T, t, row, kind, known, queue, out, state, bits, classes)
+            doubt(T, t, row, BY_RULE, known, queue, out, state, bits, classes)
+        for i in range(begin, end):
+            t, row = np.int64(queue[i, QUEUE_TABLE]), np.int64(queue[i, QUEUE_ROW])
+            doubt_constants(T, t, row, values, known, queue, out, state, bits, classes)
+        begin = end
         state[ROUNDS] += 1
         leave_out_obvious(plans, truths, bench, queue, out, met, state, bits, classes, begin)
     state[BEGIN] = begin

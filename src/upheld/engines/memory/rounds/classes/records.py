@@ -6,7 +6,7 @@ classes    equality, columns, several, mentions and reflexive:
              columns     for each table and column whether it has constants that may equal others
              several     for each constant whether it represents a non-singleton class
              mentions    for each constant how often explicit facts mention it
-             reflexive   for each plan whether its rule is one of reflexivity
+             reflexive   for each table and column whether its constants equal themselves by a rule of reflexivity
 out        facts that leave the rounds: table, row, and why
 """
 
@@ -35,3 +35,6 @@ STATE_FIELDS = TRIED + 1
 
 #: Why a call stops, beside the reasons of all rounds: an equality makes two classes one.
 JOINS = UNCOUNTED + 1
+
+#: Equalities that a plan is asked for at first, for each constant of a class, and how many times more each time after.
+FIRST_INSTANCES, MORE_INSTANCES = 16, 16

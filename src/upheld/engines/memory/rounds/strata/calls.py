@@ -55,11 +55,8 @@ from upheld.engines.memory.rounds.strata.records import (
     WANTS_WIDTH,
 )
 from upheld.engines.memory.sets.named import Named
-from upheld.engines.memory.sets.truth_tables import Spelling, Truth
+from upheld.engines.memory.sets.truth_tables import EVERYTHING, Spelling, Truth
 from upheld.runtime.interruptions import uninterrupted
-
-#: The truth table of all facts.
-_EVERYTHING: Truth = np.ones(1 << 16, np.bool_)
 
 #: The line of a plan that has found no derivations.
 _NOT_MET: Numbers = np.array([0, 0, UNLISTED], np.int64)
@@ -130,7 +127,7 @@ class Shared:
             ]
             truths = self.context.truths
             held = [
-                truths[step[place]] if place is not None and place in step else _EVERYTHING
+                truths[step[place]] if place is not None and place in step else EVERYTHING
                 for step in steps
                 for place in code.places
             ]
