@@ -90,7 +90,7 @@ def check_proof(m: Materialisation, explanation: Explanation) -> Proof:
             assert step.fact[1] in m.explicit(step.fact[0])
             continue
         assert step.instance is not None
-        assert step.rule.clause in {rule.clause for rule in m._core.rules}
+        assert step.rule.span in {rule.span for rule in m._core.rules}
         assert visible.issuperset(a.predicate for a in (step.rule.head, *step.rule.atoms))
         check_instance(step.rule, step.instance)
         assert ground(step.instance.head) == step.fact
@@ -116,7 +116,7 @@ def check_failures(m: Materialisation, explanation: Explanation) -> None:
     predicate, row = explanation.fact
     facts = m.facts()
     could = [r for r in m._core.rules if r.head.predicate == predicate and unify(r.head, row, {}) is not None]
-    assert [f.rule.clause for f in explanation.failures] == [rule.clause for rule in could]
+    assert [f.rule.span for f in explanation.failures] == [rule.span for rule in could]
     for failure in explanation.failures:
         assert set(m.relations).issuperset(a.predicate for a in (failure.rule.head, *failure.rule.atoms))
         assert all(holds(literal, facts) for literal in failure.holds)

@@ -152,8 +152,8 @@ def test_engines_know_the_same_of_facts(case):
         memory, reference = (materialise_core(core, case.facts.items(), engine=engine) for engine in ENGINES)
     except upheld.UpheldError:  # a rule without a result
         assume(False)
-    for atom in {atom for rule in core.rules for atom in rule.positive}:
-        assert memory._state.I.profile(atom) == reference._state.I.profile(atom)
+    atoms = [atom for rule in core.rules for atom in rule.positive]
+    assert memory._state.I.profiles(atoms) == reference._state.I.profiles(atoms)
 
 
 # -- what is told of it ------------------------------------------------------------------------------------------------

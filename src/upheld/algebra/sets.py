@@ -20,6 +20,9 @@ from upheld.language.core import Atom, Fact, Predicate, Rule
 from upheld.language.strata import Stratification, Stratum
 from upheld.language.values import Value
 
+#: A number of facts, and for each column of theirs an estimate of the distinct values.
+Profile = tuple[int, tuple[int, ...]]
+
 
 class FactSet(Protocol):
     """A set of facts. Only named sets change, and only by `|=` and `-=`."""
@@ -80,8 +83,8 @@ class FactSet(Protocol):
         """The number of facts, of one predicate if given. Law: it is the number of `rows`."""
         ...
 
-    def profile(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
-        """The number of facts with the constants of an atom, and estimates of the distinct values in each column."""
+    def profiles(self, atoms: Sequence[Atom]) -> list[Profile]:
+        """For each atom the profile of the facts that have its constants."""
         ...
 
     def at_most(self, predicate: str) -> int:

@@ -174,7 +174,7 @@ class _Builder:
             tuple(dict.fromkeys(positive)),
             tuple(dict.fromkeys(negative)),
             tuple(dict.fromkeys(builtins)),
-            clause,
+            clause.span,
             types=_types(positive, predicates),
         )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from upheld.language.printable import Printable
-from upheld.language.syntax.ast import Clause, Constant, Directive, Program, TypeDeclaration, Variable
+from upheld.language.syntax.ast import Constant, Directive, Program, TypeDeclaration, Variable
 from upheld.language.types.functors import Functor, functor
 from upheld.language.values import Value
 from upheld.source import Span
@@ -76,16 +76,12 @@ class Rule(Printable):
     positive: tuple[Atom, ...] = ()
     negative: tuple[Atom, ...] = ()
     builtins: tuple[Builtin, ...] = ()
-    #: The clause it came from.
-    clause: Clause | None = field(default=None, repr=False)
+    #: Where the clause stands that it came from.
+    span: Span | None = field(default=None, repr=False)
     #: The original rule, if this one results from a transformation.
     part_of: Rule | None = field(default=None, repr=False)
     #: The types of variables whose values are codes (`types.columns`), for messages.
     types: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def span(self) -> Span | None:
-        return self.clause.span if self.clause else None
 
     @property
     def whole(self) -> Rule:

@@ -152,8 +152,7 @@ class Lifecycle(Inspection):
     ) -> None:
         if self._record is not None:
             record = self._record
-            facts = [(predicate, record.take(predicate, rows)) for predicate, rows in facts]
-            without = [(predicate, record.leave_out(predicate, rows)) for predicate, rows in without]
+            facts, without = record.take(facts), record.leave_out(without)
         self._options = decompose, stratification
         self._derive(facts, without, progress, reopened)
         if self._remote is not None and (idle := idle_seconds(self._chosen_engine)) is not None:

@@ -98,7 +98,7 @@ def test_truth_and_counts_of_sets():
         nothing = settle(E - E)
         x, y = (Variable(name, None) for name in "xy")
         counts = bool(E), bool(nothing), E.count(), E.at_most("edge"), E.predicates(), nothing.predicates()
-        return *counts, E.profile(Atom("edge", (x, y)))
+        return *counts, *E.profiles([Atom("edge", (x, y))])
 
     *counts, profile = in_all(main)
     assert counts == [True, False, 7, 7, {"edge"}, set()]

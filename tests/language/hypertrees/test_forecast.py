@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tests.language.hypertrees.test_rewriting import read
 from upheld.language.core import Atom
 from upheld.language.hypertrees.estimates import Table
@@ -12,7 +14,7 @@ from upheld.language.syntax.ast import Constant, Variable
 def forecast(text: str, **tables: Table) -> dict[str, Table]:
     """What is foreseen of each relation, and of each atom with constants in a body."""
     core = read(text)
-    found = Forecast(core, lambda atom: tables.get(atom.predicate, Table(0, (0,) * len(atom.terms))))
+    found = Forecast(core, lambda atoms: [tables.get(a.predicate, Table(0, (0,) * len(a.terms))) for a in atoms])
     names = {p.name: Atom(p.name, tuple(Variable(f"v{i}") for i in range(p.arity))) for p in core.predicates.values()}
     return {name: found.of(atom) for name, atom in names.items()}
 
@@ -64,7 +66,7 @@ def test_constants_tell_facts_apart():
     """Rules whose heads have another constant add nothing; those with a variable add their share."""
     core = read("t(x, 1) :- e(x, y). t(x, 2) :- f(x, y). t(x, y) :- g(x, y).")
     tables = {"e": EDGES, "f": Table(30, (30, 30)), "g": EDGES, "t": Table(0, (0, 0))}
-    found = Forecast(core, lambda atom: tables[atom.predicate])
+    found = Forecast(core, lambda atoms: [tables[atom.predicate] for atom in atoms])
     asked = [Atom("t", (Variable("x"), Constant(n, "number"))) for n in (1, 2, 3)]
     assert [round(found.of(atom).rows) for atom in asked] == [100, 30, 5]
 
@@ -74,3 +76,20 @@ def test_long_chains_of_rules():
     text = "".join(f"p{i}(x, y) :- p{i + 1}(x, y). " for i in range(2000))
     assert forecast(text, p2000=EDGES)["p0"].rows == 0
     assert forecast(text, p10=EDGES)["p0"].rows == 1000
+
+
+def test_atoms_are_asked_for_together():
+    """In one request: tasks that have the facts answer it in one exchange."""
+    core = read("p(x, z) :- e(x, y), q(y, z). q(x, y) :- f(x, y). q(x, y) :- p(x, y). r(x) :- g(x, y).")
+    requests: list[list[str]] = []
+
+    def explicit(atoms: Sequence[Atom]) -> list[Table]:
+        requests.append(sorted(atom.predicate for atom in atoms))
+        return [EDGES] * len(atoms)
+
+    found, asked = Forecast(core, explicit), Atom("p", (Variable("x"), Variable("y")))
+    found.expect([asked])
+    assert requests == [["e", "f", "p", "q"]]
+    foreseen = found.of(asked)
+    assert len(requests) == 1, "nothing is left to ask"
+    assert foreseen == Forecast(core, lambda atoms: [EDGES] * len(atoms)).of(asked)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
 from upheld.algebra.instances import RuleInstance
-from upheld.algebra.sets import Bag, FactSet, Instances, SetEngine
+from upheld.algebra.sets import Bag, FactSet, Instances, Profile, SetEngine
 from upheld.language.core import Atom, Fact
 from upheld.language.strata import Stratification, Stratum
 from upheld.language.syntax.ast import Constant
@@ -62,7 +62,10 @@ class Facts:
     def classes_apart(self, other: FactSet, stratum: Stratum) -> set[int]:
         return ((self - other) | (other - self)).in_stratum(stratum).classes(stratum.stratification)
 
-    def profile(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
+    def profiles(self, atoms: Sequence[Atom]) -> list[Profile]:
+        return [self._profile(atom) for atom in atoms]
+
+    def _profile(self, atom: Atom) -> Profile:
         given = {i: term.value for i, term in enumerate(atom.terms) if isinstance(term, Constant)}
         rows = [row for row in self.rows(atom.predicate) if all(row[i] == value for i, value in given.items())]
         return len(rows), tuple(len({row[i] for row in rows}) for i in range(len(atom.terms)))

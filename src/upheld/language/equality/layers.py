@@ -372,7 +372,7 @@ class Upper:
             if not bound.issuperset(atom.variables()):
                 raise ProgramError([_computed_equality(rule)])
             same = self._relation("same", atom.terms, rule)
-            tells.append(substitute_rule(Rule(same, rule.positive, (), (), rule.clause, rule.whole), by))
+            tells.append(substitute_rule(Rule(same, rule.positive, (), (), rule.span, rule.whole), by))
             negative.append(same)
         return tells, replace(rule, negative=tuple(negative), part_of=rule.whole)
 

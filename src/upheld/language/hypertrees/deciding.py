@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from upheld.errors import Problem, UsageError, nearest, quote
-from upheld.language.core import Core, Rule
+from upheld.language.core import Atom, Core, Rule
 from upheld.language.hypertrees.acyclicity import is_acyclic, join_tree
 from upheld.language.hypertrees.cost import Choice, Costs, choose
 from upheld.language.hypertrees.estimates import Statistics
@@ -55,19 +55,21 @@ class Decomposed:
     decisions: tuple[Decision, ...] = ()
 
 
-def decompose_program(core: Core, facts: int, statistics: Callable[[], Statistics], mode: str) -> Decomposed:
+def decompose_program(
+    core: Core, facts: int, statistics: Callable[[Sequence[Atom]], Statistics], mode: str
+) -> Decomposed:
     """Return the program with rules decomposed as `mode` asks, given the number of explicit facts.
 
     `auto` decomposes the cyclic rules for which the estimate says that it pays; `always` all cyclic rules that can be
     decomposed; `all` also the acyclic rules with two atoms or more. `statistics` are asked for if there is something to
-    decide.
+    decide, with the atoms of the rules in question.
     """
     asked = [rule for rule in core.rules if _concerns(mode, rule)]
     if not asked:
         return Decomposed(core)
     if mode == AUTO and facts < FEW:
         return Decomposed(core, tuple(Decision(rule, False, f"there are few facts, {facts:,}") for rule in asked))
-    known = statistics()
+    known = statistics([atom for rule in asked for atom in rule.positive])
     decisions = {rule: _decide(rule, known, mode) for rule in asked}
     nodes = Nodes(core.predicates)
     rules = []

@@ -9,7 +9,7 @@ that says how many there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 
 from upheld.language.core import Atom, Core, Rule
@@ -17,8 +17,8 @@ from upheld.language.hypertrees.estimates import Table, estimate_atom, estimate_
 from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
 
-#: Tells the table of the explicit facts that have the constants of an atom.
-Explicit = Callable[[Atom], Table]
+#: Tells for each of some atoms the table of the explicit facts that have its constants.
+Explicit = Callable[[Sequence[Atom]], Iterable[Table]]
 
 #: A predicate, and for each column the constant that is asked for, if one is.
 _Key = tuple[str, tuple[tuple[Value] | None, ...]]
@@ -31,25 +31,53 @@ class Forecast:
     """The tables of the atoms of a program, each worked out when it is first asked for."""
 
     def __init__(self, core: Core, explicit: Explicit):
-        self._explicit = explicit
+        self._ask = explicit
+        self._explicit: dict[_Key, Table] = {}
         self._found: dict[_Key, Table] = {}
         self._depth = 0
         self._deriving: dict[str, list[Rule]] = {}
         for rule in core.rules:
             self._deriving.setdefault(rule.head.predicate, []).append(rule)
 
+    def expect(self, atoms: Iterable[Atom]) -> None:
+        """Ask for the explicit facts of atoms, and of all that they are derived from, together.
+
+        Tasks that have the facts are then asked once, and not for one atom after the other.
+        """
+        reached: dict[_Key, Atom] = {}
+        for atom in atoms:
+            self._reach(atom, 0, reached)
+        self._explicit.update(zip(reached, self._ask(list(reached.values())), strict=True))
+
+    def _reach(self, atom: Atom, depth: int, reached: dict[_Key, Atom]) -> None:
+        """Collect the atoms that `of` looks at."""
+        key = _key(atom)
+        if key not in reached:
+            reached[key] = atom
+            if depth < DEEPEST and len(reached) < MOST:
+                for below in (a for rule in self._rules(key) for a in rule.positive):
+                    self._reach(below, depth + 1, reached)
+
     def of(self, atom: Atom) -> Table:
         key = _key(atom)
         if key not in self._found:
-            self._found[key] = self._explicit(atom)
+            if key not in self._explicit:
+                self.expect([atom])
+            self._found[key] = self._explicit[key]
             if self._depth < DEEPEST and len(self._found) < MOST:
                 self._depth += 1
-                self._add_derived(key, atom)
+                self._add_derived(key)
                 self._depth -= 1
         return self._found[key]
 
-    def _add_derived(self, key: _Key, atom: Atom) -> None:
-        rules = [r for r in self._deriving.get(atom.predicate, []) if _meet(_key(r.head), key)]
+    def _add_derived(self, key: _Key) -> None:
+        for rule in self._rules(key):
+            derived = self._derived(rule, key)
+            self._found[key] = _together(self._found[key], derived)
+
+    def _rules(self, key: _Key) -> list[Rule]:
+        """Return the rules that derive such facts, in the order to look at them in."""
+        rules = [r for r in self._deriving.get(key[0], []) if _meet(_key(r.head), key)]
 
         def turn(rule: Rule) -> int:
             if any(_meet(_key(a), key) for a in rule.positive):
@@ -57,9 +85,7 @@ class Forecast:
             return int(any(a.predicate in self._deriving for a in rule.positive))
 
         # First what is explicit. Rules that look at such facts themselves come last, when others have added to them.
-        for rule in sorted(rules, key=turn):
-            derived = self._derived(rule, key)
-            self._found[key] = _together(self._found[key], derived)
+        return sorted(rules, key=turn)
 
     def _derived(self, rule: Rule, key: _Key) -> Table:
         """Return the table of the facts that a rule derives, those alone that have the constants asked for."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -69,7 +70,7 @@ class Record:
     """
 
     def __init__(self, core: Core):
-        self._engine = open_engine("memory", core)
+        self._engine = open_engine("memory", replace(core, rules=()))  # it holds facts and derives none
         self._E: FactSet = self._engine.named("E")
         self._stored: list[tuple[str, StoredFacts]] = []
         #: Facts that are not explicit, although a file may have them.
@@ -77,23 +78,23 @@ class Record:
         #: The updates that were entered.
         self.updates = 0
 
-    def take(self, predicate: str, rows: Iterable[Row]) -> Iterable[Row]:
+    def take(self, facts: Iterable[tuple[str, Iterable[Row]]]) -> Sized:
         """Enter explicit facts, and return them for somebody else to read as well."""
-        if isinstance(rows, StoredFacts):
-            self._stored.append((predicate, rows))
-            return rows
-        listed = rows if isinstance(rows, Columns) else list(rows)
-        self._E |= self._engine.load(predicate, listed)
-        return listed
+        known = sized(facts)
+        self._stored += [(predicate, rows) for predicate, rows in known if isinstance(rows, StoredFacts)]
+        for piece in together([(predicate, rows) for predicate, rows in known if not isinstance(rows, StoredFacts)]):
+            self._E |= self._engine.load_all(piece)
+        return known
 
-    def leave_out(self, predicate: str, rows: Iterable[Row]) -> Iterable[Row]:
+    def leave_out(self, facts: Iterable[tuple[str, Iterable[Row]]]) -> Sized:
         """Remove explicit facts, and return them for somebody else to read as well."""
-        listed = rows if isinstance(rows, Columns) else list(rows)
-        removed = self._engine.load(predicate, listed)
-        self._E -= removed
-        if predicate in self._in_files():
-            self._gone |= removed
-        return listed
+        known, in_files = sized(facts), self._in_files()
+        for predicate, rows in known:
+            removed = self._engine.load(predicate, rows)
+            self._E -= removed
+            if predicate in in_files:
+                self._gone |= removed
+        return known
 
     def log(self, change: Change) -> None:
         """Enter the explicit facts that an update has deleted and inserted."""

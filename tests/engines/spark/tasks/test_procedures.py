@@ -90,6 +90,19 @@ def test_commands_do_not_grow_with_rounds(algorithm):
     assert commands(6) == commands(24)
 
 
+def test_commands_do_not_grow_with_relations():
+    """Materialising takes as many commands, however many relations have facts and may be decomposed."""
+
+    def commands(copies: int) -> int:
+        triangle = "t{0}(x, z) :- e{0}(x, y), f{0}(y, z), g{0}(z, x). "
+        names = [f"{name}{n}" for name in "efg" for n in range(copies)]
+        facts = {name: [(n, n * 7 % 200) for n in range(200)] for name in names}
+        with upheld.materialise("".join(map(triangle.format, range(copies))), facts, engine=Driven(2)) as m:
+            return int(m._engine.driver.commands)
+
+    assert commands(2) == commands(12)
+
+
 def test_the_driver_has_a_part_in_what_somebody_watches():
     """It must know how far a run has come, so each operator is a command; the facts are the same."""
     chain, commands = {"edge": [(n, n + 1) for n in range(12)]}, []

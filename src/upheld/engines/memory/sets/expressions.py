@@ -18,21 +18,20 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.sets import FactSet, SetEngine
+from upheld.algebra.sets import FactSet, Profile, SetEngine
 from upheld.data.columns import Columns
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.sets.bit_matrix import DenseBits
 from upheld.engines.memory.sets.bits import WIDEST
 from upheld.engines.memory.sets.collected import Collected
-from upheld.engines.memory.sets.rows_by_table import numbered_rows, selected_rows, set_bit
+from upheld.engines.memory.sets.rows_by_table import numbered_rows, profile, selected_rows, set_bit
 from upheld.engines.memory.sets.truth_tables import NO_FACTS, NOTHING, Spelling, Truth, selected
-from upheld.engines.memory.storage.arrays import Rows, distinct_values, each_once
+from upheld.engines.memory.storage.arrays import Rows, each_once
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom
 from upheld.language.strata import Stratification, Stratum
-from upheld.language.syntax.ast import Constant
 
 NO_ROWS: Rows = np.empty(0, np.int32)
 
@@ -109,13 +108,9 @@ class MemorySet:
             return len(self.of(table)) if self.may_have(table) else 0
         return sum(len(rows) for _, rows in self.listed())
 
-    def profile(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
-        table = self.context.tables[atom.predicate]
-        rows = self.of(table)
-        for column, term in enumerate(atom.terms):
-            if isinstance(term, Constant):
-                rows = rows[table.rows[rows, column] == self.context.codec.encode_one(term.value, term.type)]
-        return len(rows), tuple(distinct_values(table.rows[rows, column]) for column in range(table.arity))
+    def profiles(self, atoms: Sequence[Atom]) -> list[Profile]:
+        codec, tables = self.context.codec, [self.context.tables[atom.predicate] for atom in atoms]
+        return [profile(codec, table, self.of(table), atom) for table, atom in zip(tables, atoms, strict=True)]
 
     def at_most(self, predicate: str) -> int:
         return self.context.tables[predicate].n

@@ -11,11 +11,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from upheld.algebra.sets import Profile
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.sets.truth_tables import Truth, selected
-from upheld.engines.memory.storage.arrays import FLAGS, Rows
+from upheld.engines.memory.storage.arrays import FLAGS, Rows, distinct_values
+from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import Table
+from upheld.language.core import Atom
+from upheld.language.syntax.ast import Constant
 
 #: Lists of rows from which on one call for all of them is faster than one for each, and rows of a list, on average,
 #: from which on it is not: to put the lists together takes longer than the calls.
@@ -107,3 +111,11 @@ def _change_bits(lists: list[tuple[Table, Rows]], keep: int, bits: int) -> None:
             flag_kernels.set_bits(table.flags, rows, FLAGS(bits))
         else:
             flag_kernels.clear_bits(table.flags, rows, FLAGS(keep))
+
+
+def profile(codec: Codec, table: Table, rows: Rows, atom: Atom) -> Profile:
+    """Return the profile of those rows of a table that have the constants of an atom."""
+    for column, term in enumerate(atom.terms):
+        if isinstance(term, Constant):
+            rows = rows[table.rows[rows, column] == codec.encode_one(term.value, term.type)]
+    return len(rows), tuple(distinct_values(table.rows[rows, column]) for column in range(table.arity))

@@ -139,6 +139,22 @@ class Kind(NamedTuple):
     whole: bool = False
 
 
+#: The cost of a way to match a rule: its legs, the views that it asks for, whether heads travel, and whether it begins
+#: with all rows in all tasks.
+_Cost = tuple[int, int, bool, bool]
+
+_CHEAPEST: _Cost = (1, 0, False, False)
+
+
+class _Beginning(NamedTuple):
+    """One way to match a rule: from the rows of an atom, by the owners of a column."""
+
+    cost: _Cost
+    legs: _Legs
+    atom: Atom | None
+    column: int | None
+
+
 def pipeline(rule: Rule, kind: Kind, views: Views, height: str) -> Pipeline:
     """Return the pipeline of a rule with the fewest legs. `height` is the variable that carries ranks."""
     last = rule.variables() if kind.whole else None
@@ -155,25 +171,23 @@ def pipeline(rule: Rule, kind: Kind, views: Views, height: str) -> Pipeline:
             positive = [k for k, literal in enumerate(literals) if not literal.negated]
             atoms = [(literals[k].atom, [*literals[:k], *literals[k + 1 :]]) for k in positive]
     home = Target.of_atom(rule.head, 0).key
-    candidates: list[tuple[_Legs, Atom | None, int | None]] = []
-    for atom, others in atoms:
+    best: _Beginning | None = None
+    for atom, column, others in ((a, c, others) for a, others in atoms for c in _columns(a, kind, views)):
+        place = None if column is None else Target.of_atom(atom, column)
         variables = (*dict.fromkeys(atom.variables()), *carried)
-        for column in _columns(atom, kind, views):
-            place = None if column is None else Target.of_atom(atom, column)
-            legs = _Legs(rule, variables, place, others, rule.builtins, views, last, carried, spread=column is None)
-            if legs.is_possible:
-                candidates.append((legs, atom, column))
-    if not candidates:
-        candidates.append((_Legs(rule, carried, None, literals, rule.builtins, views, last, carried), None, 0))
-
-    def cost(candidate: tuple[_Legs, Atom | None, int | None]) -> tuple[int, int, bool, bool]:
-        legs, _, column = candidate
-        return len(legs.legs), len(legs.asked), not legs.ends_at(home), column is None
-
-    best, start, column = min(candidates, key=cost)
-    for predicate, wanted in best.asked:
+        legs = _Legs(rule, variables, place, others, rule.builtins, views, last, carried, spread=column is None)
+        if legs.is_possible:
+            cost = len(legs.legs), len(legs.asked), not legs.ends_at(home), column is None
+            if best is None or cost < best.cost:
+                best = _Beginning(cost, legs, atom, column)
+            if cost == _CHEAPEST:
+                break
+    if best is None:
+        legs = _Legs(rule, carried, None, literals, rule.builtins, views, last, carried)
+        best = _Beginning(_CHEAPEST, legs, None, 0)
+    for predicate, wanted in best.legs.asked:
         views.add(predicate, wanted)
-    return Pipeline(rule, best.legs, start, column, best.ends_at(home))
+    return Pipeline(rule, best.legs.with_variables(), best.atom, best.column, best.legs.ends_at(home))
 
 
 def _columns(atom: Atom, kind: Kind, views: Views) -> Sequence[int | None]:
@@ -200,7 +214,8 @@ def rest_of(
         ready.append(some)
         bound.update(some.variables())
     known = [x for x in literals if not x.negated or bound.issuperset(x.atom.variables())]
-    return Pipeline(rule, _Legs(rule, start, None, known, ready, views, needed, needed).legs, None)
+    legs = _Legs(rule, start, None, known, ready, views, needed, needed)
+    return Pipeline(rule, legs.with_variables(), None)
 
 
 def _literals(rule: Rule, kind: Kind) -> Iterator[Literal]:
@@ -247,8 +262,7 @@ class _Legs:
         #: Columns of predicates by which there are no copies yet.
         self.asked: list[tuple[str, int]] = []
         self._make()
-        self._last = {*(rule.head.variables() if last is None else last), *carried}
-        self._set_variables(set(self._last), last)
+        self._last, self._in_order = {*(rule.head.variables() if last is None else last), *carried}, last
 
     def _make(self) -> None:
         while True:
@@ -359,9 +373,10 @@ class _Legs:
         self.legs.append(Leg(self.place))
         return -k
 
-    def _set_variables(self, needed: set[str], last: tuple[str, ...] | None) -> None:
-        """Set the variables that bindings have at the beginning and at the end of each leg."""
+    def with_variables(self) -> list[Leg]:
+        """Return the legs with the variables that bindings have at the beginning and at the end of each."""
         after: list[set[str]] = []
+        needed = set(self._last)
         for leg in reversed(self.legs):
             after.append(needed | ({leg.home} if leg.home else set()))
             needed.update(v for x in leg.literals for v in x.atom.variables())
@@ -374,6 +389,7 @@ class _Legs:
                 bound.update(dict.fromkeys(literal.atom.variables()))
             for builtin in leg.builtins:
                 bound.update(dict.fromkeys(builtin.variables()))
-            leg.needed = last
+            leg.needed = self._in_order
             if following is not None:
                 leg.needed = following.start = tuple(v for v in bound if v in wanted)
+        return self.legs

@@ -86,6 +86,8 @@ def views_of(core: Core, replicated: Iterable[str]) -> Views:
             views.collected.add(aggregation.body)
     for rule in core.rules:
         for kind in _kinds(rule):
-            pipeline(rule, kind, views, HEIGHT)
+            # Whoever begins with the one atom of a body has nothing else to look up.
+            if kind.begin == "heads" or len(rule.atoms) > 1:
+                pipeline(rule, kind, views, HEIGHT)
     views.may_grow = False
     return views

@@ -20,11 +20,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from upheld.algebra.sets import FactSet, SetEngine
+from upheld.algebra.sets import FactSet, Profile, SetEngine
 from upheld.data.columns import Columns
 from upheld.engines.memory.sets.expressions import MemorySet
 from upheld.engines.memory.sets.named import Named
-from upheld.engines.memory.storage.arrays import Column, Rows, distinct_values
+from upheld.engines.memory.sets.rows_by_table import profile
+from upheld.engines.memory.storage.arrays import Column, Rows
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context
@@ -32,7 +33,6 @@ from upheld.engines.spark.owners import Values
 from upheld.engines.spark.tasks.wire import Parcel
 from upheld.language.core import Atom
 from upheld.language.strata import Stratification, Stratum
-from upheld.language.syntax.ast import Constant
 
 Bound = frozenset[str]
 
@@ -159,16 +159,18 @@ class PartitionedSet:
     def at_most(self, predicate: str) -> int:
         return self.count(predicate)
 
-    def profile(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
-        table = self.context.local.tables[atom.predicate]
-        rows = self.context.owners.at_home(table, self.local.of(table))
-        for column, term in enumerate(atom.terms):
-            if isinstance(term, Constant):
-                rows = rows[table.rows[rows, column] == self.context.codec.encode_one(term.value, term.type)]
-        distinct = [distinct_values(table.rows[rows, column]) for column in range(table.arity)]
-        _, notes = self.context.wire.exchange("profile", None, (len(rows), distinct))
+    def profiles(self, atoms: Sequence[Atom]) -> list[Profile]:
+        mine = [self._profile_at_home(atom) for atom in atoms]
+        _, notes = self.context.wire.exchange("profiles", None, mine)
         # Values of other columns than the first may be in several tasks: these are estimates.
-        return sum(n for n, _ in notes), tuple(map(sum, zip(*(d for _, d in notes), strict=True)))
+        return [
+            (sum(n for n, _ in parts), tuple(map(sum, zip(*(distinct for _, distinct in parts), strict=True))))
+            for parts in zip(*notes, strict=True)
+        ]
+
+    def _profile_at_home(self, atom: Atom) -> Profile:
+        table = self.context.local.tables[atom.predicate]
+        return profile(self.context.codec, table, self.context.owners.at_home(table, self.local.of(table)), atom)
 
     def settled(self, operator: str) -> PartitionedSet:
         """Return the set, computed, counted and whole: one exchange, or none if all tasks know that it is empty."""

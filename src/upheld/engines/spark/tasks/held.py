@@ -96,6 +96,14 @@ class HeldSet(Held):
         """The predicates that facts of the set may have, which the driver knows by itself."""
         return self.local.predicates()
 
+    def count(self, predicate: str | None = None) -> int:
+        """The number of facts, which the driver knows by itself once somebody has asked for it."""
+        known = self.local.counts is not None
+        return int(self.local.count(predicate) if known else self.driver.call(self, "count", predicate))
+
+    def at_most(self, predicate: str) -> int:
+        return self.count(predicate)
+
     def rows(self, predicate: str) -> Columns:
         """The facts of one predicate. A small set that does not change is read once, as the change of an update is."""
         mine = self.local
