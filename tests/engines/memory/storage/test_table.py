@@ -358,3 +358,14 @@ def test_interrupted_as_a_kernel_comes_back(kernel, monkeypatch):
         heads = {(a,) for a, b in facts if (b, a) in facts}
         assert {row for (_, row), _ in engine.derive_bag(rules, A, A, None, None).items()} == heads
     assert engine.context.bits.free.bit_count() == free
+
+
+@pytest.mark.parametrize(("values", "within"), [(100_000, 1.01), (20_000, 5.5), (100, 1.01), (1, 1.01)])
+def test_distinct_values_are_estimated(values, within):
+    """Exactly where all values differ, as those of keys do; never above the number of rows."""
+    column = np.random.default_rng(3).permutation(100_000) % values
+    engine = engine_for(".decl r(a:number, b:number)")
+    engine.load("r", zip(column.tolist(), range(len(column)), strict=True))
+    table = engine.tables["r"]
+    estimate = table.distinct((0,))
+    assert values / within <= estimate <= min(table.n, values * within)
