@@ -125,6 +125,18 @@ def test_rounds_of_insertion(s: EqualitySetting):
 
 
 @law_of_classes
+def test_one_step_rederivation(s: EqualitySetting):
+    """`rederive` has the facts of a set that some rule, reflexivity included, derives from what is not deleted."""
+    pi, model = opened(s)
+    rules = rules_of(s, pi)
+    I = part(s, normal_facts(s, model), 0.7)
+    D = part(s, I, 0.4)
+    wanted = part(s, D, 0.8)
+    derived = pi.rederive(s.named("heads", wanted), rules.listed, s.named("I", I), s.named("D", D))
+    assert s.plain(settle(derived)) == wanted & heads(rules.all, I - D, I - D)
+
+
+@law_of_classes
 def test_rounds_of_overdeletion(s: EqualitySetting):
     """All that has lost a derivation is in D or P, or a candidate; P has what needs no class and no deleted fact."""
     pi, model = opened(s)

@@ -267,6 +267,13 @@ class Classes(Protocol):
         """
         ...
 
+    def rederive(self, heads: FactSet, rules: RulesOfClasses, I: FactSet, D: FactSet) -> FactSet:
+        """The normal facts of a set that a rule derives from `I - D` in one step.
+
+        Law: the result is `derive(rules.all, I - D, I, heads=heads)`.
+        """
+        ...
+
     def insert(self, delta: FactSet, rules: RulesOfClasses, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
         """Add normal facts to A, none of them a proper equality, and return the heads that rules derive from them.
 

@@ -69,6 +69,9 @@ class ClassesRoundByRound:
     def members(self, representatives: Constants) -> Constants:
         raise NotImplementedError
 
+    def mentioned(self, loops: FactSet, facts: FactSet) -> FactSet:
+        raise NotImplementedError
+
     def mentioning(self, facts: FactSet, constants: Constants) -> FactSet:
         raise NotImplementedError
 
@@ -88,6 +91,10 @@ class ClassesRoundByRound:
         M = settle(M | derive(rules.reflexivity, I - D, I, via=delta))
         D |= delta
         return N, M
+
+    def rederive(self, heads: FactSet, rules: RulesOfClasses, I: FactSet, D: FactSet) -> FactSet:
+        by_reflexivity = settle(self.mentioned(heads, I - D))
+        return settle(by_reflexivity | derive(rules.now, I - D, I, heads=heads - by_reflexivity))
 
     def insert(self, delta: FactSet, rules: RulesOfClasses, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
         A |= delta

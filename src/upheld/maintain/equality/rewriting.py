@@ -420,10 +420,9 @@ class _Update:
     def rederive(self, fresh: Sequence[Rule]) -> FactSet:
         """Return the over-deleted facts that are explicit or derivable from the rest, and the facts of new rules."""
         D, I = self.D, self.I
-        known = settle((D & (self.E - self.E_minus)) | self.stand_ins.above_zero(D) | self.pi.mentioned(D, I - D))
-        applied, done = settle(derive(fresh, I - D, I)), set(fresh)
-        others = tuple(rule for rule in self.Gamma.now if rule not in done) if done else self.Gamma.now
-        return settle(known | applied | derive(others, I - D, I, heads=D - (known | applied)))
+        known = (D & (self.E - self.E_minus)) | self.stand_ins.above_zero(D)
+        known = settle(known | derive(fresh, I - D, I)) if fresh else settle(known)
+        return known | self.pi.rederive(settle(D - known), self.Gamma.listed, I, D)
 
 
 class Proofs(Proving):

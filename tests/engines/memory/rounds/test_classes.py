@@ -17,6 +17,7 @@ from tests.helpers.streams.equality_streams import (
     random_equality_case,
     recomputed,
 )
+from upheld.engines.memory.rounds import many_rules
 from upheld.engines.memory.rounds.classes import code, connection_kernel, connections, driver, kernel
 from upheld.engines.memory.rounds.records import OUTCOME, ROUNDS, TOO_LARGE
 from upheld.language.equality.equality import SAME_AS
@@ -163,13 +164,21 @@ def test_a_class_is_in_doubt_beside_other_facts():
         assert (iri("a"), SAME_AS, iri("b")) in m["triple"] or deleted is gone
 
 
-@pytest.mark.parametrize("name", ["overdelete_rounds", "insert_rounds"])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (kernel, "overdelete_rounds"),
+        (kernel, "insert_rounds"),
+        (connection_kernel, "find_loose"),
+        (many_rules, "find_derivable"),
+    ],
+)
 @pytest.mark.parametrize("is_done", [False, True])
-def test_a_failed_kernel_changes_nothing(name, is_done):
+def test_a_failed_kernel_changes_nothing(module, name, is_done):
     """Whether it fails before its work or after it, sets are as they were, and the next update is right."""
     case = merged(PROGRAMS[0], seed=7, databases=6, updates=3)
     m, explicit = opened(case, "rewrite", "memory"), set(case.facts)
-    function = getattr(kernel, name)
+    function = getattr(module, name)
 
     def fail(*arguments):
         if is_done:
@@ -178,7 +187,7 @@ def test_a_failed_kernel_changes_nothing(name, is_done):
 
     for deleted, inserted in case.updates:
         before = m["triple"].to_set(), m.unexpanded("triple").to_set()
-        with patch.object(kernel, name, fail), pytest.raises(MemoryError):
+        with patch.object(module, name, fail), pytest.raises(MemoryError):
             m.update(delete={"triple": deleted}, insert={"triple": inserted})
         assert (m["triple"].to_set(), m.unexpanded("triple").to_set()) == before
         assert not m._engine.context.bits.nobodys()

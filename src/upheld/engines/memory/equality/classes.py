@@ -366,13 +366,10 @@ class MemoryClasses(ClassesRoundByRound):
         return self._equalities(loops, lambda left, right: (left == right) & (self.membership.mentions[left] > 0))
 
     def loops(self, constants: Constants) -> Settled:
-        return load_codes(self.context, (self._home, self._loop_values(own_codes(constants))))
-
-    def _loop_values(self, codes: Codes) -> Codes:
-        """Return the columns of the reflexive equalities of constants."""
-        values = np.empty((self._home.arity, len(codes)), np.int64)
-        values[list(self.equality.sides)], values[self.equality.column] = codes, self._code
-        return values
+        codes = own_codes(constants)
+        rows = np.empty((self._home.arity, len(codes)), np.int64)
+        rows[list(self.equality.sides)], rows[self.equality.column] = codes, self._code
+        return load_codes(self.context, (self._home, rows))
 
     def joining(self, equalities: FactSet) -> MemoryJoining:
         left, right = self._pairs(equalities)
@@ -402,10 +399,7 @@ class MemoryClasses(ClassesRoundByRound):
         """Return which representatives are loose; None if operators have to find out."""
         self.membership.catch_up()
         classes = [self.membership.of(c) for c in codes.tolist()]
-        values = self._loop_values(np.concatenate([NOBODY, *classes]))
-        load_codes(self.context, (self._home, values))
-        loops = _find(self._home, values.T)
-        return self._connections.loose(loops, list(map(len, classes)), self.membership.now, facts, rules)
+        return self._connections.loose(classes, self.membership.now, facts, rules)
 
     def split(self, representatives: Constants, by: Classes | None = None) -> None:
         assert by is None or isinstance(by, MemoryClasses), "classes of another engine"
@@ -453,7 +447,7 @@ class MemoryClasses(ClassesRoundByRound):
             by_reflexivity = by_reflexivity[mentions <= 0]
         rows = np.union1d(left.by_rules, by_reflexivity)
         codes = self._home.rows[rows, side].astype(np.int64)
-        loose = self._which_are_loose(codes, own_set(over.explicit), over.rules) if len(rows) else None
+        loose = self._which_are_loose(codes, own_set(over.explicit), over.rules)
         if loose is None:
             loose = np.ones(len(rows), np.bool_)
         P = over.P
@@ -462,6 +456,10 @@ class MemoryClasses(ClassesRoundByRound):
 
     def _of_home(self, rows: RowNumbers) -> Settled:
         return Settled(self.context, {self._home: rows} if len(rows) else {})
+
+    def rederive(self, heads: FactSet, rules: RulesOfClasses, I: FactSet, D: FactSet) -> FactSet:
+        derived = self._rounds.rederive(own_set(heads).settled(), rules, named_set(I), named_set(D))
+        return super().rederive(heads, rules, I, D) if derived is None else derived
 
     def insert(self, delta: FactSet, rules: RulesOfClasses, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
         left = self._rounds.insert(own_set(delta), rules, named_set(I), named_set(D), named_set(A))

@@ -202,12 +202,21 @@ def find_instances(program, at, row, work, lines, count, tried, most):
 
         work   registers, heights, stack and values, as a bench has them
     """
+    tables, _, code, _ = program
+    registers, heights, _, _ = work
+    t = number(code, at + PLAN_TABLE)
+    fill_registers(program, number(code, at + PLAN_VARIABLES), t, row, registers)
+    heights[0] = read_int32(of_table(tables, t, RANK), row) if number(code, at + PLAN_RANKED) else LOWEST
+    return follow_steps(program, at, work, lines, count, tried, most)
+
+
+@inner_kernel
+def follow_steps(program, at, work, lines, count, tried, most):
+    """As `find_instances`, once registers have the values that the plan begins with, and `heights[0]` their rank."""
     tables, indexes, code, truths = program
     registers, heights, stack, values = work
-    t, steps = number(code, at + PLAN_TABLE), number(code, at + PLAN_STEPS)
-    head, variables = number(code, at + PLAN_HEAD), number(code, at + PLAN_VARIABLES)
-    fill_registers(program, variables, t, row, registers)
-    heights[0] = read_int32(of_table(tables, t, RANK), row) if number(code, at + PLAN_RANKED) else LOWEST
+    steps, head = number(code, at + PLAN_STEPS), number(code, at + PLAN_HEAD)
+    variables = number(code, at + PLAN_VARIABLES)
     stack[0, AT_STEP] = variables + LENGTH + PAIR_FIELDS * number(code, variables)
     depth, entering = 0, True
     while depth >= 0:

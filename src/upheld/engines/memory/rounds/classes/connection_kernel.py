@@ -4,11 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.kernels.addresses import write_int64
 from upheld.engines.memory.kernels.jit import inner_kernel, kernel
-from upheld.engines.memory.rounds.classes.records import FIRST_INSTANCES, MORE_INSTANCES
-from upheld.engines.memory.rounds.instances import find_instances, is_of_atom
-from upheld.engines.memory.rounds.records import LINES, QUEUE_ROW, QUEUE_TABLE, RULE, VALUES
-from upheld.engines.memory.rounds.tables import value_in
+from upheld.engines.memory.rounds.classes.records import (
+    EQUALITY_TABLE,
+    FIRST_INSTANCES,
+    MORE_INSTANCES,
+    PROPERTY,
+    RIGHT_SIDE,
+    SAME_AS,
+)
+from upheld.engines.memory.rounds.instances import follow_steps
+from upheld.engines.memory.rounds.records import (
+    LEFT,
+    LENGTH,
+    LINES,
+    LOWEST,
+    PAIR_FIELDS,
+    PLAN_CHECKS,
+    PLAN_VARIABLES,
+    RIGHT,
+    RULE,
+    VALUES,
+)
+from upheld.engines.memory.rounds.tables import number
 
 
 @inner_kernel
@@ -31,8 +50,35 @@ def connect(constants, a, b):
 
 
 @inner_kernel
-def connect_equals(plans, truths, bench, queue, i, most, met, constants, sides):
-    """Connect a constant of the queue with those that equalities have beside it, `most` of them for each plan.
+def loop_value(equality, column, constant):
+    """Return the value that the equality of a constant with itself has in a column."""
+    return equality[SAME_AS] if column == equality[PROPERTY] else constant
+
+
+@inner_kernel
+def begin_with(code, at, equality, constant, registers):
+    """Begin a plan with the equality of a constant with itself; return whether it is of the atom of the plan."""
+    checks = at + PLAN_CHECKS
+    for k in range(number(code, checks)):
+        column, value = number(code, checks + PAIR_FIELDS * k + LEFT), number(code, checks + PAIR_FIELDS * k + RIGHT)
+        if loop_value(equality, column, constant) != value:
+            return False
+    equal = checks + LENGTH + PAIR_FIELDS * number(code, checks)
+    for k in range(number(code, equal)):
+        left, right = number(code, equal + PAIR_FIELDS * k + LEFT), number(code, equal + PAIR_FIELDS * k + RIGHT)
+        if loop_value(equality, left, constant) != loop_value(equality, right, constant):
+            return False
+    variables = number(code, at + PLAN_VARIABLES)
+    for k in range(number(code, variables)):
+        column = number(code, variables + PAIR_FIELDS * k + LEFT)
+        register = number(code, variables + PAIR_FIELDS * k + RIGHT)
+        write_int64(registers, register, loop_value(equality, column, constant))
+    return True
+
+
+@inner_kernel
+def connect_equals(plans, truths, bench, constant, most, met, constants, equality):
+    """Connect a constant with those that equalities have beside it, `most` of them for each plan.
 
     Return how many parts of the class this makes one with another, and the instances of the plan that has most; -1 if
     they are too many.
@@ -41,44 +87,39 @@ def connect_equals(plans, truths, bench, queue, i, most, met, constants, sides):
     registers, heights, stack, values, lines, _ = bench
     program = tables.ctypes.data, indexes.ctypes.data, code.ctypes.data, truths.ctypes.data
     work = registers.ctypes.data, heights, stack, values.ctypes.data
-    t, row = np.int64(queue[i, QUEUE_TABLE]), np.int64(queue[i, QUEUE_ROW])
-    left, right = sides
-    constant, joined, longest = value_in(program[0], t, row, left), 0, np.int64(0)
-    for k in range(begins[t], begins[t + 1]):
-        if not is_of_atom(program, code[k], t, row):
+    home, joined, longest = equality[EQUALITY_TABLE], 0, np.int64(0)
+    heights[0] = LOWEST
+    for k in range(begins[home], begins[home + 1]):
+        if not begin_with(program[2], code[k], equality, constant, work[0]):
             continue
-        count, _ = find_instances(program, code[k], row, work, lines, np.int64(0), np.int64(0), most)
+        count, _ = follow_steps(program, code[k], work, lines, np.int64(0), np.int64(0), most)
         if count < 0:
             return joined, count
         longest = max(longest, count)
         for j in range(count):
             met[lines[j, RULE]] += 1
-            joined += connect(constants, constant, lines[j, VALUES + right])
+            joined += connect(constants, constant, lines[j, VALUES + equality[RIGHT_SIDE]])
     return joined, longest
 
 
 @kernel
-def find_loose(plans, truths, bench, queue, ends, loose, met, constants, sides):
+def find_loose(plans, truths, bench, members, ends, loose, met, constants, equality):
     """Write into `loose` which classes equalities do not connect; return whether no constant had too many.
 
-    queue       the equality of each member with itself, class by class; `ends` has where each class ends
+    members     the constants of the classes, one class after the other; `ends` has where each one ends
     constants   for each constant its representative, and room for another number
-    sides       the columns of an equality that are equal
     Each constant is asked for a few equalities, then for more, until its class is connected or there are no others.
     """
     _, leaders = constants
-    left, _ = sides
-    T, room = plans[0].ctypes.data, len(bench[LINES])
-    begin = 0
+    begin, room = 0, len(bench[LINES])
     for c in range(len(ends)):
         for i in range(begin, ends[c]):
-            member = value_in(T, queue[i, QUEUE_TABLE], queue[i, QUEUE_ROW], left)
-            leaders[member] = member
+            leaders[members[i]] = members[i]
         parts, most, is_cut = ends[c] - begin, FIRST_INSTANCES, True
         while parts > 1 and is_cut:
             is_cut = False
             for i in range(begin, ends[c]):
-                joined, count = connect_equals(plans, truths, bench, queue, i, most, met, constants, sides)
+                joined, count = connect_equals(plans, truths, bench, members[i], most, met, constants, equality)
                 if count < 0:
                     return False
                 parts -= joined

@@ -17,11 +17,8 @@ from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.rounds.bytecode import Columns
 from upheld.engines.memory.rounds.classes import connection_kernel
 from upheld.engines.memory.rounds.classes.code import ClassCodes
-from upheld.engines.memory.rounds.classes.records import EQUALITY_TABLE
-from upheld.engines.memory.rounds.records import QUEUE_ROW, QUEUE_TABLE
 from upheld.engines.memory.sets.expressions import MemorySet
 from upheld.engines.memory.sets.truth_tables import EVERYTHING
-from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
 
 #: Constants that a call asks for at most.
@@ -39,19 +36,17 @@ class Connections:
         self._leaders: Codes = np.empty(0, np.int64)
 
     def loose(
-        self, loops: Rows, sizes: Sequence[int], now: Codes, facts: MemorySet, rules: RulesOfClasses
+        self, classes: Sequence[Codes], now: Codes, facts: MemorySet, rules: RulesOfClasses
     ) -> npt.NDArray[np.bool_] | None:
         """Return which classes are loose, as `Classes.loose` does; None if that is left to the operators.
 
-        loops, sizes   the equalities of members with themselves, class by class, and the number of members of each
-        now            the representative of each constant
+        `now` has the representative of each constant.
         """
-        code = self._codes.connections(rules) if len(loops) <= MOST_MEMBERS else None
+        sizes = [len(members) for members in classes]
+        code = self._codes.connections(rules) if 0 < sum(sizes) <= MOST_MEMBERS else None
         if code is None:
             return None
-        queue = np.empty((len(loops), 2), np.int32)
-        queue[:, QUEUE_TABLE], queue[:, QUEUE_ROW] = code.equality[EQUALITY_TABLE], loops
-        loose, met = np.empty(len(sizes), np.bool_), np.zeros(len(code.rules), np.int64)
+        loose, met = np.empty(len(classes), np.bool_), np.zeros(len(code.rules), np.int64)
         if len(self._leaders) < len(now):
             self._leaders = np.empty(len(now), np.int64)
         with self.context.bits.evaluating():
@@ -59,8 +54,8 @@ class Connections:
             held = [truth if place is Place.OWN else EVERYTHING for place in code.places]
             code.look_up(_NO_COLUMNS)
             is_done = connection_kernel.find_loose(
-                code.plans, np.array([address_of(some) for some in held], np.int64), self._codes.bench.arrays, queue,
-                np.cumsum(sizes), loose, met, (now, self._leaders), self._codes.equality.sides,
+                code.plans, np.array([address_of(some) for some in held], np.int64), self._codes.bench.arrays,
+                np.concatenate(classes), np.cumsum(sizes), loose, met, (now, self._leaders), code.equality,
             )  # fmt: skip
         by_rules = [k for k in np.flatnonzero(met).tolist() if code.rules[k] is not self._codes.identity]
         self.context.meter.instances_together([code.rules[k] for k in by_rules], met[by_rules].tolist(), "check")

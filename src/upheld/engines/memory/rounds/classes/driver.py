@@ -19,6 +19,7 @@ from upheld.engines.memory.context import Context
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
+from upheld.engines.memory.rounds import many_rules
 from upheld.engines.memory.rounds.bytecode import (
     MOST_HANDLED,
     Bench,
@@ -42,9 +43,12 @@ from upheld.engines.memory.rounds.records import (
     END,
     LOGGED,
     OUTCOME,
+    PLAN_RULE,
     QUEUE_ROW,
     QUEUE_TABLE,
     ROUNDS,
+    TASK_END,
+    TASK_PLAN,
     UNCOUNTED,
     WANTED,
 )
@@ -57,7 +61,7 @@ from upheld.engines.memory.storage.table import Table
 from upheld.runtime.interruptions import uninterrupted
 
 #: Facts that a call begins with at most.
-MOST_FACTS = 1 << 13
+MOST_FACTS = 1 << 14
 
 _NO_COLUMNS = Columns()
 
@@ -96,6 +100,16 @@ class ClassRounds:
             call = Call(self.context, code, self._codes.bench, min(most, MOST_HANDLED) + count)
             call.begin(*facts)
             return call.overdelete(left, own_set(over.explicit).spelling(), D, P, constants)
+
+    def rederive(self, heads: MemorySet, rules: RulesOfClasses, I: Named, D: Named) -> MemorySet | None:
+        """Return what `Classes.rederive` does; None if the heads are not few."""
+        facts = list(heads.listed())
+        code = self._codes.rederivation(rules) if heads.count() <= MOST_FACTS else None
+        if code is None or not code.knows(table for table, _ in facts):
+            return None
+        with self.context.bits.evaluating():
+            call = Call(self.context, code, self._codes.bench, heads.count())
+            return call.rederive(facts, ("-", I.bit, D.bit))
 
     def insert(self, delta: MemorySet, rules: RulesOfClasses, I: Named, D: Named, A: Named) -> MemorySet | None:
         """Go through rounds as `Classes.insert` does; None if the first one is not small."""
@@ -171,6 +185,32 @@ class Call:
         # A class may lose several derivations.
         N, M = (each_once(rows[0][1]) if rows else NO_ROWS for rows in (by_rules, by_reflexivity))
         return Candidates(self._set(self._facts(self.queue[begin:end])), N, M)
+
+    def rederive(self, facts: Sequence[tuple[Table, Rows]], left: Spelling) -> MemorySet | None:
+        """Return the facts that a rule derives from a set; None if too many rows were looked at."""
+        context, code = self.context, self.code
+        self.begin(facts)
+        truths, out, tasks = self._truths({Place.P: left}), np.empty_like(self.queue), self._tasks(facts)
+        met: Numbers = np.zeros(len(tasks), np.int64)
+        with context.new_bit("derived") as bit:
+            code.look_up(_NO_COLUMNS)
+            tables, indexes, plans, _, _ = code.plans
+            count, is_done = many_rules.find_derivable(
+                tables, indexes, plans, truths, self.bench.arrays, self.queue, tasks, met, 1 << bit, out
+            )
+            derived = Settled(context, dict(self._facts(out[:count])), bit)
+        some = np.flatnonzero(met)
+        rules = [code.rules[plans[at + PLAN_RULE]] for at in tasks[some, TASK_PLAN].tolist()]
+        context.meter.instances_together(rules, met[some].tolist())
+        return derived if is_done else None
+
+    def _tasks(self, facts: Sequence[tuple[Table, Rows]]) -> Numbers:
+        """Return the plans that begin with heads, each with its part of the queue, which has only these facts."""
+        code, end, tasks = self.code, 0, []
+        for table, rows in facts:
+            t, begin, end = code.numbers[table], end, end + len(rows)
+            tasks += [(at, begin, end) for at in code.code[code.backward[t] : code.backward[t + 1]].tolist()]
+        return np.array(tasks, np.int64).reshape(-1, TASK_END + 1)
 
     def insert(self, there: Spelling, A: Named) -> MemorySet | None:
         """Put the facts, and what is new, into A; return the facts to go on with, None if there was no round."""
