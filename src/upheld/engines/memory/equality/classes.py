@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.equality import Classes, Constants, Difference, Overdeletion, RulesOfClasses
-from upheld.algebra.expansion import Blocks, Expansions, Parts, Rows, between, pair_blocks
+from upheld.algebra.expansion import Rows
 from upheld.algebra.rounds import ClassesRoundByRound
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.bags import MemoryBag
 from upheld.engines.memory.counters.counting import Counts
-from upheld.engines.memory.equality.code_sets import CodeSet, connected, is_one, own_codes, spread
+from upheld.engines.memory.equality.code_sets import CodeSet, connected, is_one, mention, own_codes, spread
 from upheld.engines.memory.equality.membership import NOBODY, Flags, Membership
+from upheld.engines.memory.equality.shown import changed, expanded
 from upheld.engines.memory.joins.batch import pair_room
 from upheld.engines.memory.joins.candidates import BEGINNING
 from upheld.engines.memory.joins.matching import Matcher
@@ -129,7 +130,7 @@ class MemoryClasses(ClassesRoundByRound):
         settled = own_set(facts).settled()
         if not self.membership.classes:
             return settled
-        chosen = ((table, rows[~self._special(table, rows, NOBODY)]) for table, rows in settled.listed())
+        chosen = ((table, rows[~self.membership.special(table, rows, NOBODY)]) for table, rows in settled.listed())
         return Settled(self.context, {table: rows for table, rows in chosen if len(rows)})
 
     def _equalities(self, facts: FactSet, chosen: Callable[[Codes, Codes], Flags]) -> Settled:
@@ -153,7 +154,7 @@ class MemoryClasses(ClassesRoundByRound):
         if not len(wanted):
             return nothing(self.context)
         if isinstance(facts, Settled):
-            listed = ((table, rows[self._mention(table, rows, wanted)]) for table, rows in facts.listed())
+            listed = ((table, rows[mention(table, rows, wanted)]) for table, rows in facts.listed())
             return Settled(self.context, {table: rows for table, rows in listed if len(rows)})
         truth = membership(facts)
         result = {}
@@ -293,13 +294,6 @@ class MemoryClasses(ClassesRoundByRound):
             if chosen.any():
                 others[table] = rows[chosen]
         return own_set(covered | Settled(self.context, others)).settled()
-
-    def _mention(self, table: Table, rows: RowNumbers, wanted: Codes) -> Flags:
-        """Return which rows have some of the codes in a column of constants."""
-        mention = np.zeros(len(rows), np.bool_)
-        for column in constant_columns(table.types):
-            mention |= np.isin(table.rows[rows, column], wanted)
-        return mention
 
     def _by_reading(self, table: Table, columns: Sequence[int], wanted: Codes) -> RowNumbers:
         self.membership.catch_up()
@@ -486,72 +480,13 @@ class MemoryClasses(ClassesRoundByRound):
         return others(touched.before), others(touched.now)
 
     def expanded(self, facts: FactSet, predicate: str) -> Rows:
-        reading, table = self.context.codec.reading, self.context.tables[predicate]
-        rows = own_set(facts).of(table)
-        held = table.held()
-        special = self._special(table, rows, NOBODY)
-        if not special.any():
-            return reading.chosen(held, rows, table.types)
-        columns = constant_columns(table.types)
-        chosen = table.rows[rows[special]]
-        classes = self._classes_in(chosen, columns)
-        sizes = np.ones(len(self.membership.now), np.int64)
-        for representative, members in classes.items():
-            sizes[representative] = len(members)
-        count = int(np.count_nonzero(~special)) + int(np.prod([sizes[chosen[:, c]] for c in columns], axis=0).sum())
-
-        def make() -> Parts:
-            blocks: Blocks = {
-                r: {r: tuple(reading.decode(members, "term"))}
-                for r, members in zip(reading.decode(np.array(list(classes)), "term"), classes.values(), strict=True)
-            }
-            return Parts(
-                reading.chosen(held, rows[~special], table.types), reading.decode_rows(chosen, table.types), blocks
-            )
-
-        return Expansions(make, count=lambda: count)
+        table = self.context.tables[predicate]
+        return expanded(self.context.codec.reading, self.membership, table, own_set(facts).of(table))
 
     def changed(self, gone: FactSet, came: FactSet, predicate: str) -> tuple[Rows, Rows]:
-        reading, table = self.context.codec.reading, self.context.tables[predicate]
-        touched, held = self.membership.touched(), table.held()
-        rows = [own_set(facts).of(table) for facts in (gone, came)]
-        special = [self._special(table, mine, touched.codes) for mine in rows]
-        if not any(mine.any() for mine in special):
-            return reading.chosen(held, rows[0], table.types), reading.chosen(held, rows[1], table.types)
-        both = np.concatenate([held.rows[mine[which]] for mine, which in zip(rows, special, strict=True)])
-        classes = self._classes_in(both, constant_columns(table.types))
-        others = [(np.full(len(members), r), members) for r, members in classes.items()]
-
-        @cache
-        def blocks() -> tuple[Blocks, Blocks]:
-            # A class that is as it was is a block; one that is not is several.
-            alike = np.concatenate([NOBODY, *(r for r, _ in others)])
-            members = np.concatenate([NOBODY, *(mine for _, mine in others)])
-            fresh = ~np.isin(members, touched.codes)
-            alike, members = alike[fresh], members[fresh]
-            parts = (touched.codes, members), (touched.before, alike), (touched.now, alike)
-            constants, before, now = (reading.decode(np.concatenate(part), "term") for part in parts)
-            return pair_blocks(zip(constants, before, now, strict=True))
-
-        def make(side: int) -> Parts:
-            mine, which = rows[side], special[side]
-            plain = reading.chosen(held, mine[~which], table.types)
-            return Parts(plain, reading.decode_rows(held.rows[mine[which]], table.types), blocks()[side])
-
-        return between(lambda: make(0), lambda: make(1))
-
-    def _special(self, table: Table, rows: RowNumbers, touched: Codes) -> Flags:
-        """Return which rows have a constant that represents several, or is one of those given."""
-        self.membership.catch_up()
-        special = self._mention(table, rows, touched) if len(touched) else np.zeros(len(rows), np.bool_)
-        for column in constant_columns(table.types):
-            special |= self.membership.has_several[table.rows[rows, column]]
-        return special
-
-    def _classes_in(self, values: MadeRows, columns: Sequence[int]) -> dict[int, Codes]:
-        """Return the classes of several constants whose representatives occur in columns."""
-        codes = np.unique(values[:, list(columns)])
-        return {c: self.membership.classes[c] for c in codes[self.membership.has_several[codes]].tolist()}
+        table = self.context.tables[predicate]
+        rows = own_set(gone).of(table), own_set(came).of(table)
+        return changed(self.context.codec.reading, self.membership, table, rows)
 
 
 def _find(table: Table, values: Codes) -> RowNumbers:

@@ -10,7 +10,10 @@ import numpy.typing as npt
 
 from upheld.algebra.equality import Constants
 from upheld.engines.memory.kernels import components
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.table import Table
+from upheld.language.equality.equality import constant_columns
 
 Flags = npt.NDArray[np.bool_]
 
@@ -69,6 +72,14 @@ def is_one(members: Codes, codes: Codes, groups: Codes) -> bool:
     if len(codes) == 0 or (at == len(codes)).any() or (codes[at] != members).any():
         return False
     return bool((groups[at] == groups[at[0]]).all())
+
+
+def mention(table: Table, rows: Rows, wanted: Codes) -> Flags:
+    """Return which rows have some of the codes in a column of constants."""
+    mentions = np.zeros(len(rows), np.bool_)
+    for column in constant_columns(table.types):
+        mentions |= np.isin(table.rows[rows, column], wanted)
+    return mentions
 
 
 def own_codes(constants: Constants) -> Codes:

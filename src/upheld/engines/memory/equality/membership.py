@@ -6,15 +6,19 @@ made from them may be looked at later.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from upheld.engines.memory.context import Context
+from upheld.engines.memory.equality.code_sets import Flags, mention
+from upheld.engines.memory.sets.collected import MadeRows
+from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.table import Table
+from upheld.language.equality.equality import constant_columns
 
-Flags = npt.NDArray[np.bool_]
 NOBODY: Codes = np.empty(0, np.int64)
 
 
@@ -70,6 +74,19 @@ class Membership:
         several = self.has_several[representatives]
         classes = (self.classes[c] for c in representatives[several].tolist())
         return np.concatenate([representatives[~several], *classes])
+
+    def special(self, table: Table, rows: Rows, touched: Codes) -> Flags:
+        """Return which rows have a constant that represents several, or is one of `touched`."""
+        self.catch_up()
+        special = mention(table, rows, touched) if len(touched) else np.zeros(len(rows), np.bool_)
+        for column in constant_columns(table.types):
+            special |= self.has_several[table.rows[rows, column]]
+        return special
+
+    def classes_in(self, values: MadeRows, columns: Sequence[int]) -> dict[int, Codes]:
+        """Return the classes of several constants whose representatives occur in columns."""
+        codes = np.unique(values[:, list(columns)])
+        return {c: self.classes[c] for c in codes[self.has_several[codes]].tolist()}
 
     # -- changes -------------------------------------------------------------------------------------------------------
 
