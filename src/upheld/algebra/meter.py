@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from upheld.errors import LimitReached, Problem, quote
 from upheld.language.core import Rule
@@ -34,6 +35,22 @@ class Work:
 
 #: Work by phase and rule. Work on sets, such as the facts that rounds find, has no rule.
 WorkByRule = dict[tuple[str, Rule | None], Work]
+
+
+class Reports(Protocol):
+    """Takes what a rule reports while it runs: the meter, or notes for it."""
+
+    def instances(self, rule: Rule, count: int = 1) -> None:
+        """Note that instances of a rule were considered."""
+        ...
+
+    def limit_facts(self, facts: int) -> None:
+        """Note that a set that is being derived has this many facts so far."""
+        ...
+
+    def look(self, rule: Rule | None = None) -> None:
+        """Stop the run if it has used up its time or memory."""
+        ...
 
 
 class Meter:
@@ -149,7 +166,7 @@ class Meter:
         if self._since_look >= self._LOOK_EVERY:
             self.look(rule)
 
-    def found(self, facts: int) -> None:
+    def limit_facts(self, facts: int) -> None:
         """Note that a set that is being derived has this many facts so far: a round may be too large to finish."""
         if self.limits.facts is not None and facts > self.limits.facts:
             self._stop("facts", f"{self.limits.facts} facts")

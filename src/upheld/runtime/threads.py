@@ -13,7 +13,8 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import Context, copy_context
 from itertools import count
 
@@ -31,13 +32,33 @@ class Stopped(Exception):
     """Raised in a thread whose work nobody waits for any more: the thread that asked for it has failed."""
 
 
+class _Here(threading.local):
+    #: Whether this thread does all of its work itself.
+    is_apart = False
+
+
 class Threads:
     """The threads that a call may use, the calling one among them."""
 
     def __init__(self, count: int, note: Callable[[int], object] | None = None):
-        self.count = count
+        self._count = count
         #: Called with the number of threads that share a piece of work.
         self._note = note
+        self._here = _Here()
+
+    @property
+    def count(self) -> int:
+        """The number of threads; 1 in a block of `apart`."""
+        return 1 if self._here.is_apart else self._count
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Let this thread share no work in the block: it does a piece of some, and others do theirs."""
+        self._here.is_apart = True
+        try:
+            yield
+        finally:
+            self._here.is_apart = False
 
     def run(
         self,

@@ -19,7 +19,8 @@ import upheld
 from tests.engines.memory.codegen.test_hot_rules import COMPILED, hot, wait
 from tests.helpers.programs.strategies import Case, Update, cases, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
-from upheld.engines.memory.joins import batch, matching, side_by_side, sinks, strategies
+from upheld.engines.memory.joins import batch, matching, sinks, strategies
+from upheld.engines.memory.joins.threads import chunks, rule_groups
 from upheld.engines.memory.sets import bit_matrix, collected
 from upheld.engines.memory.storage import regions
 from upheld.errors import EvaluationError, LimitReached, UsageError
@@ -41,10 +42,12 @@ def small_pieces() -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching, "MOST_FACTS", 0)  # else many rules would run in one call
-        patch.setattr(side_by_side, "FEWEST_BINDINGS", 0)
+        patch.setattr(chunks, "FEWEST_BINDINGS", 0)
+        patch.setattr(rule_groups, "FEWEST_BINDINGS", 0)
+        patch.setattr(matching, "FEWEST_FACTS", 0)
         patch.setattr(batch, "FEWEST_ROWS", 1)
-        patch.setattr(side_by_side, "FIRST", 2)
-        patch.setattr(side_by_side, "LAST", 3)
+        patch.setattr(chunks, "FIRST", 2)
+        patch.setattr(chunks, "LAST", 3)
         patch.setattr(batch, "CHUNK_WITH_CHOICES", 2)
         for module in (batch, strategies):
             patch.setattr(module, "FEWEST_TO_MEET", 1)
@@ -107,7 +110,7 @@ def test_compiled(relation, algorithm, threads):
     case = Case(COMPILED[relation], facts)
     expected = told(case, algorithm, 1)
     with pytest.MonkeyPatch.context() as patch, hot(after=50):
-        patch.setattr(side_by_side, "FEWEST_BINDINGS", 64)
+        patch.setattr(chunks, "FEWEST_BINDINGS", 64)
         patch.setattr(batch, "FEWEST_ROWS", 16)
         patch.setattr(regions, "FEWEST_KEYS", 100)
         patch.setattr(regions, "FEWEST_ROWS", 100)
@@ -120,7 +123,7 @@ def test_compiled(relation, algorithm, threads):
 def test_work_is_shared():
     """Those tests do not pass because one thread does everything."""
     names: set[str] = set()
-    go_on = side_by_side._Chunk.go_on
+    go_on = chunks._Chunk.go_on
 
     def noted(chunk, work):
         names.add(threading.current_thread().name)
@@ -135,7 +138,7 @@ def test_work_is_shared():
         return beside[-1]
 
     with small_pieces() as widths, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(side_by_side._Chunk, "go_on", noted)
+        patch.setattr(chunks._Chunk, "go_on", noted)
         patch.setattr(sinks.HeadSink, "may_enter_beside", asked)
         upheld.materialise(CLOSURE, {"edge": edges(30, 60)}, algorithm="rematerialise", threads=3)
     assert any(beside) and not all(beside)

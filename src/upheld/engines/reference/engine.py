@@ -190,7 +190,7 @@ class ReferenceEngine:
                 predicate, row = i.head
                 result.by_predicate[predicate].add(row)
                 if number % 1024 == 0:
-                    self.meter.found(result.count())
+                    self.meter.limit_facts(result.count())
             return result
         assert via is None and via_not is None and own is None, "heads are asked for of all instances"
         return Facts(self, self.matcher.derivable(rules, own_set(heads), own_set(P), own_set(N)))
@@ -215,7 +215,7 @@ class ReferenceEngine:
             result.append(instance)
             heads.add(instance.head)
             if number % 1024 == 0:
-                self.meter.found(len(heads))
+                self.meter.limit_facts(len(heads))
         return InstanceList(self, result)
 
     def search(self, rules: Sequence[Rule]) -> PlainSearch:

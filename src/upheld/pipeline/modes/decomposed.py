@@ -239,7 +239,7 @@ class _Decomposing:
         for outcome in outcomes:
             if outcome.error is not None:
                 raise outcome.error
-        Meter(self.limits).found(self.whole.statistics.facts + sum(outcome.facts for outcome in outcomes))
+        Meter(self.limits).limit_facts(self.whole.statistics.facts + sum(outcome.facts for outcome in outcomes))
         return outcomes
 
     # -- relations that no rule uses -----------------------------------------------------------------------------------

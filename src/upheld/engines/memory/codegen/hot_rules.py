@@ -58,6 +58,8 @@ _Key = tuple[Shape, Any]
 _heat: Counter[Shape] = Counter()
 #: The kernels that are compiled, or the error if that failed; None while it is under way.
 _kernels: dict[_Key, Callable[..., tuple[int, int, int]] | Exception | None] = {}
+#: Held while somebody asks for a kernel: rules of one shape may run side by side.
+_asking = threading.Lock()
 
 
 class Runners(Protocol):
@@ -172,8 +174,11 @@ def _key_of(shape: Shape, nest: Nest) -> _Key:
 
 def _kernel(key: _Key) -> Callable[..., tuple[int, int, int]] | None:
     """Return a kernel if it is ready; else see to it that it will be."""
-    if key not in _kernels:
-        _kernels[key] = None
+    with _asking:
+        is_first = key not in _kernels
+        if is_first:
+            _kernels[key] = None
+    if is_first:
         compiling = threading.Thread(target=_compile, args=(key,), name=THREAD)
         compiling.start()
         if jit.NEVER_COMPILED:

@@ -196,7 +196,7 @@ class TallySink:
         meter.instances(self.plan.rule, len(values))
         self.counting.note(len(values))
         self.counting.add_rows(self.collected, self.plan.head, values, self.reject, heights)
-        meter.found(self.collected.count(self.plan.head))
+        meter.limit_facts(self.collected.count(self.plan.head))
 
 
 class HeadTally(HeadsOnly):
@@ -228,7 +228,7 @@ class HeadTally(HeadsOnly):
         self.counting.note(piece.instances)
         rows = fitted(table, piece.rows) if self.wide else piece.rows
         self._new += self.counting.add_rows(self.collected, table, rows, self.reject, None)
-        meter.found(self.collected.count(table))
+        meter.limit_facts(self.collected.count(table))
 
 
 def counted(matcher: Matcher, rules: Sequence[Rule], where: Where) -> Counts:

@@ -263,4 +263,4 @@ def _go_through(
         raise
     for table, rows in code.by_table(out[: state[END]]):
         collected.put(table, rows)
-        collected.context.meter.found(collected.count(table))
+        collected.context.meter.limit_facts(collected.count(table))

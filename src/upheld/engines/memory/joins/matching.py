@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
+from upheld.algebra.meter import Reports
 from upheld.algebra.sets import FactSet, Own
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.batch import ROW, FunctionSink, Join, Sink, batches, row_of
 from upheld.engines.memory.joins.bulk_copy import Copies, Copying, Together, forward_copies
 from upheld.engines.memory.joins.few_facts import LEAST_ATOMS, MOST_FACTS, MOST_PAIRS, FewFacts, Taker, Task
-from upheld.engines.memory.joins.strategies import Delta, run_delta
+from upheld.engines.memory.joins.sinks import HeadSink
+from upheld.engines.memory.joins.strategies import Delta, is_reducible, run_delta
+from upheld.engines.memory.joins.threads.rule_groups import FEWEST_FACTS, Job, have_several_heads, run_turn, turns
 from upheld.engines.memory.plans.delta_index import DeltaIndex, Occurrence
 from upheld.engines.memory.plans.plan import (
     HEIGHT,
@@ -40,6 +46,8 @@ from upheld.language.syntax.ast import Variable
 
 #: Makes what takes the bindings of a plan, given the table it begins with and the number of rows.
 MakeSink = Callable[[Plan, Table | None, int], Sink]
+
+T = TypeVar("T")
 
 #: The atoms by which rules are found, by kind.
 _ATOMS: dict[str, Callable[[Rule], Sequence[Atom]]] = {
@@ -171,17 +179,22 @@ class Matcher:
         whole: bool = False,
         with_rows: bool = False,
         few: Taker | None = None,
+        beside: bool = False,
     ) -> None:
         """Send the bindings of all instances that `derive` speaks of to the sinks of their plans.
 
         With `ranked`, a column and a stratum, bindings carry the highest rank that a fact of the stratum has. With
         `whole`, they have all variables of the rule, and `with_rows`, as `row_of`, the rows of positive atoms that are
-        not looked up by all their columns. Instances of rules that few facts concern go to `few` instead.
+        not looked up by all their columns. Instances of rules that few facts concern go to `few` instead. With
+        `beside`, sinks only enter heads, and rules with different heads may run side by side.
         """
         run = _Forwards(self, where, sink, ranked, whole, with_rows)
         if where.via is None and where.via_not is None:
-            for rule in rules:
-                run.from_all(rule)
+            if beside and have_several_heads(rules):
+                self._run_in_turns(rules, lambda rule: rule, run.job_from_all)
+            else:
+                for rule in rules:
+                    run.from_all(rule)
             return
         for kind, changed, run_from in (
             ("positive", where.via, run.from_positive),
@@ -198,8 +211,17 @@ class Matcher:
                         run.from_copied(copying, rows, is_ranked)
             index = self.delta_index(alone, kind)
             facts = list(changed.of_tables(changed.tables_of(index.predicates)).items())
-            for occurrence, table, mine in self._run_few(run, kind, index, facts, few):
-                run_from(occurrence.rule, occurrence.position, table, mine)
+            atoms = self._run_few(run, kind, index, facts, few)
+            if beside and sum(len(rows) for _, rows in facts) >= FEWEST_FACTS and have_several_heads(alone):
+                self._run_in_turns(atoms, lambda atom: atom[0].rule, partial(run.job_from, kind))
+            else:
+                for occurrence, table, mine in atoms:
+                    run_from(occurrence.rule, occurrence.position, table, mine)
+
+    def _run_in_turns(self, items: Iterable[T], rule_of: Callable[[T], Rule], job_of: Callable[[T], Job]) -> None:
+        """Run rules turn by turn. The jobs of a turn are made when it comes: their plans depend on what is there."""
+        for turn in turns(items, rule_of):
+            run_turn(self.context.threads, self.context.meter, [job_of(item) for item in turn])
 
     def _run_few(
         self, run: _Forwards, kind: str, index: DeltaIndex, facts: list[tuple[Table, Rows]], taker: Taker | None
@@ -319,10 +341,12 @@ class Matcher:
             plan = plans[kind] = self.planner.plan(rule, start, literals(), needed)
         return plan
 
-    def join(self, plan: Plan, where: Where, sink: Sink, rank: str | None = None) -> Join:
+    def join(
+        self, plan: Plan, where: Where, sink: Sink, rank: str | None = None, reports: Reports | None = None
+    ) -> Join:
         """Return a run of a plan."""
         types = self.variable_types(plan.rule)
-        look, listing = self.context.meter.look, where.rows
+        look, listing = (reports or self.context.meter).look, where.rows
         return Join(plan, where, self.planner, types, sink, look, listing, rank)
 
     def tree(self, rule: Rule) -> Tree | None:
@@ -394,6 +418,15 @@ class _Forwards:
         self.ranked_in = ranked[1] if ranked is not None else None
         #: The kind of plans of this run; with a rule and the first atom it determines a plan.
         self.kind = (where.own is not None, self.ranked_in is not None, whole, with_rows)
+        self.reports: Reports = matcher.context.meter
+
+    def reporting_to(self, reports: Reports) -> _Forwards:
+        """Return this run with what its rules report going there."""
+        if reports is self.reports:
+            return self
+        result = copy(self)
+        result.reports = reports
+        return result
 
     @property
     def may_copy(self) -> bool:
@@ -406,7 +439,7 @@ class _Forwards:
         rows = selected(table, rows, self.where[Place.P])
         if len(rows):
             plan = copying.ranked_plan if self.rank else copying.plan
-            join = self.matcher.join(plan, self.where, self.sink(plan, table, len(rows)), self.rank)
+            join = self._join(plan, table, len(rows))
             run_delta(Delta(self, join, table, rows, self.rank if is_ranked else None, copying=copying))
 
     def from_all(self, rule: Rule) -> None:
@@ -418,7 +451,7 @@ class _Forwards:
             rows = self.where.rows(first.source, first.place)
             self._run(plan.after_first, "all", rule.positive.index(first.atom), first.atom, first.table, rows, None)
         else:
-            join = self.matcher.join(plan, self.where, self.sink(plan, None, 0), self.rank)
+            join = self._join(plan, None, 0)
             join.run(np.full((len(start), 1), LOWEST, np.int64), 1)
 
     def from_positive(self, rule: Rule, i: int, table: Table, rows: Rows) -> None:
@@ -469,8 +502,41 @@ class _Forwards:
 
     def _run(self, plan: Plan, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
         """Send the bindings that an atom, the one at i, has to rows of its table through a plan."""
-        join = self.matcher.join(plan, self.where, self.sink(plan, table, len(rows)), self.rank)
-        run_delta(Delta(self, join, table, rows, rank, atom, kind, i))
+        run_delta(Delta(self, self._join(plan, table, len(rows)), table, rows, rank, atom, kind, i))
+
+    def _join(self, plan: Plan, table: Table | None, rows: int) -> Join:
+        """Return a run of a plan that begins with this many rows of a table."""
+        sink = self.sink(plan, table, rows)
+        if isinstance(sink, HeadSink):
+            sink.reporting_to(self.reports)
+        return self.matcher.join(plan, self.where, sink, self.rank, self.reports)
+
+    # -- jobs ----------------------------------------------------------------------------------------------------------
+
+    def job_from_all(self, rule: Rule) -> Job:
+        """Return a later run of `from_all`. Its plan is made now, and the sets that it reads have their bits."""
+        plan, rows = self._plan(rule, "all", 0, ()), 1
+        if plan.after_first is not None:
+            first = plan.steps[0]
+            assert isinstance(first, AtomStep), "a plan that begins with the rows of an atom"
+            plan, rows = plan.after_first, first.source.n
+        return self._job(plan, "all", rows, lambda run: run.from_all(rule))
+
+    def job_from(self, kind: str, atom: tuple[Occurrence, Table, Rows]) -> Job:
+        """As `job_from_all`, for `from_positive` or, of the kind `negated`, `from_negated`."""
+        occurrence, table, rows = atom
+        rule, i = occurrence.rule, occurrence.position
+        if kind == "positive":
+            plan = self._plan_from(rule, "via", i, rule.positive[i])
+            return self._job(plan, "via", len(rows), lambda run: run.from_positive(rule, i, table, rows))
+        plan = self._plan_from(rule, "via not", i, rule.negative[i])
+        return self._job(plan, "via not", len(rows), lambda run: run.from_negated(rule, i, table, rows))
+
+    def _job(self, plan: Plan, kind: str, rows: int, run: Callable[[_Forwards], None]) -> Job:
+        for place in (*plan.places, Place.N if kind == "via not" else Place.P):
+            self.where[place]
+        is_reduced = is_reducible(self, plan, rows, kind)
+        return Job(plan, rows, is_reduced, lambda reports: run(self.reporting_to(reports)))
 
     @property
     def context(self) -> Context:

@@ -10,7 +10,6 @@ binding. In this way paths of two edges are joined with paths of two edges, and 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -32,9 +31,6 @@ FEWEST_TO_MEET = 256
 
 _FEWEST_MARKS = 32
 
-#: Held while an index is made that is not known to be needed before bindings come, by one thread for all.
-_making_indexes = threading.Lock()
-
 
 class Meeting:
     """A batch of bindings at a choice between two atoms, of which one is near; the keys wanted of each are given."""
@@ -44,8 +40,7 @@ class Meeting:
         self._joins = step.ways[self.near][0], step.ways[1 - self.near][0]
         self._columns = step.columns[self.near], step.columns[1 - self.near]
         join, far = self._joins
-        with _making_indexes:
-            self._index, self._far_index = join.source.blocks(join.known), far.source.blocks((self._columns[1],))
+        self._index, self._far_index = join.source.blocks(join.known), far.source.blocks((self._columns[1],))
         self._keys = self._index.find(join.table, wanted[self.near])
         self._far_wanted = wanted[1 - self.near]
 

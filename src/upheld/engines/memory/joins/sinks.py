@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from upheld.algebra.meter import Reports
 from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import AtomStep, Places, Plan
@@ -113,6 +114,12 @@ class HeadSink(HeadsOnly):
         #: The rows of the table, as long as all are heads of this plan and different instances have different ones.
         #: Then heads are appended: there is nothing to be found.
         self._appended = 0 if plan.makes_distinct_heads and not reject[0] else -1
+        self._reports: Reports = collected.context.meter
+
+    def reporting_to(self, reports: Reports) -> Self:
+        """Report instances and facts elsewhere than to the meter, from now on."""
+        self._reports = reports
+        return self
 
     def known_pairs(self) -> tuple[Any, ...]:
         known = self.collected.known_pairs(self.plan.head)
@@ -125,7 +132,7 @@ class HeadSink(HeadsOnly):
     def enter(self, piece: Heads) -> None:
         table, rows = self.plan.head, piece.rows
         self.instances += piece.instances
-        self.collected.context.meter.instances(self.plan.rule, piece.instances)
+        self._reports.instances(self.plan.rule, piece.instances)
         if self.wide:
             rows = fitted(table, rows)
         if table.n == self._appended:
@@ -135,7 +142,7 @@ class HeadSink(HeadsOnly):
             facts = self.collected.enter_unseen(table, rows, self.reject)
         else:
             facts = self.collected.enter(table, rows, self.reject)
-        self.collected.context.meter.found(facts)
+        self._reports.limit_facts(facts)
 
     def may_enter_beside(self, pieces: Sequence[Heads]) -> bool:
         plan, head = self.plan, self.plan.head

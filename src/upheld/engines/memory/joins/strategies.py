@@ -15,14 +15,14 @@ import numpy as np
 
 from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, GENERIC, Quickest, Runners
 from upheld.engines.memory.context import Context
-from upheld.engines.memory.joins import side_by_side
 from upheld.engines.memory.joins.batch import Join, batches
 from upheld.engines.memory.joins.bulk_copy import Copying
 from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET
 from upheld.engines.memory.joins.semijoin import Reduced, Reduction, may_pay, pays, split
 from upheld.engines.memory.joins.sinks import HeadsOnly
+from upheld.engines.memory.joins.threads import chunks
 from upheld.engines.memory.kernels.rows import CHUNK
-from upheld.engines.memory.plans.plan import LOWEST, Literal
+from upheld.engines.memory.plans.plan import LOWEST, Literal, Plan
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Rule
@@ -101,9 +101,12 @@ def copy_in_bulk(delta: Delta) -> None:
 
 def may_be_reduced(delta: Delta) -> bool:
     """The rule is acyclic, and its join may make many more bindings than there are facts to look at."""
-    return (
-        may_pay(delta.join.plan, len(delta.rows)) and delta.kind != "via not" and delta.run.tree(delta.rule) is not None
-    )
+    return is_reducible(delta.run, delta.join.plan, len(delta.rows), delta.kind)
+
+
+def is_reducible(run: Run, plan: Plan, rows: int, kind: str) -> bool:
+    """Return whether the join of some rows may be reduced; if not, no join of fewer rows is either."""
+    return may_pay(plan, rows) and kind != "via not" and run.tree(plan.rule) is not None
 
 
 def reduce_if_it_pays(delta: Delta) -> None:
@@ -170,7 +173,7 @@ def always(delta: Delta) -> bool:
 
 def pays_side_by_side(delta: Delta) -> bool:
     """The batches are worth sharing among threads."""
-    return side_by_side.pays(delta.run.context.threads, delta.join.plan, len(delta.rows))
+    return chunks.pays(delta.run.context.threads, delta.join.plan, len(delta.rows))
 
 
 def run_in_batches(delta: Delta, runners: Runners = GENERIC) -> None:
@@ -178,7 +181,7 @@ def run_in_batches(delta: Delta, runners: Runners = GENERIC) -> None:
     join, table, rows, rank, atom = delta.join, delta.table, delta.rows, delta.rank, delta.atom
     assert atom is not None, "rows of an atom"
     if pays_side_by_side(delta):
-        side_by_side.run_side_by_side(delta.run.context.threads, join, runners, table, rows, atom, rank)
+        chunks.run_side_by_side(delta.run.context.threads, join, runners, table, rows, atom, rank)
         return
     size = partial(join.batch_size, MOST_BINDINGS)
     for B, width in batches(table, rows, atom, join.plan.start, rank, size):

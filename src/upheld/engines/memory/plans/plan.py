@@ -240,6 +240,11 @@ class Plan:
         return tuple(a.source for a in _atoms_of(self.steps))
 
     @cached_property
+    def places(self) -> frozenset[Place]:
+        """The sets in which the steps match atoms."""
+        return frozenset(a.place for a in _atoms_of(self.steps))
+
+    @cached_property
     def most_bindings(self) -> float:
         """The bindings expected of one that begins with a plan, where they are most, before the last step."""
         most = made = 1.0

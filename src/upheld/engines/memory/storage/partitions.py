@@ -44,6 +44,13 @@ class Part:
         rows = self.listed()
         result = self.indexes.get(columns)
         if result is None or result.upto != len(rows):
+            with self.table.indexing:
+                result = self._caught_up(columns, rows)
+        return result
+
+    def _caught_up(self, columns: tuple[int, ...], rows: Rows) -> BlockIndex:
+        result = self.indexes.get(columns)
+        if result is None or result.upto != len(rows):
             # Left out while it changes: an interruption may leave it half changed.
             self.table.touch()
             result = self.indexes.pop(columns, None) or BlockIndex(columns)

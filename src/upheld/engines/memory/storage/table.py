@@ -7,6 +7,7 @@ rows in no set: see `compaction`.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -61,21 +62,33 @@ _MOST_TOUCHED = 1 << 12
 class Touched:
     """The names of tables in the order in which they changed, for whoever keeps the addresses of their arrays.
 
-    A change is noted before it is made, and in one step: an interruption may come between any two statements.
+    A change is noted before it is made, and in one step: an interruption may come between any two statements. While
+    several threads change tables nobody asks, so it does no harm if the numbers of their changes are not in order:
+    all of them are above the numbers before, and later ones follow them.
     """
 
     def __init__(self) -> None:
         #: The numbers of changes, ascending, with the table of each. Of a table, at least the last one is there.
         self._changes: list[tuple[int, str]] = []
         self._most = _MOST_TOUCHED
+        self._shortening = threading.Lock()
 
     def note(self, name: str) -> None:
         """Note that a table is about to change."""
         self._changes.append((self.last + 1, name))
-        if len(self._changes) > self._most:
-            latest = {table: number for number, table in self._changes}
-            self._changes = sorted((number, table) for table, number in latest.items())
-            self._most = 2 * len(self._changes) + _MOST_TOUCHED
+        if len(self._changes) > self._most and self._shortening.acquire(blocking=False):
+            try:
+                self._shorten()
+            finally:
+                self._shortening.release()
+
+    def _shorten(self) -> None:
+        """Drop all but the last change of each table."""
+        count = len(self._changes)  # other threads may append more meanwhile
+        latest = {table: number for number, table in self._changes[:count]}
+        shorter = sorted((number, table) for table, number in latest.items())
+        self._changes[:count] = shorter
+        self._most = 2 * len(shorter) + _MOST_TOUCHED
 
     @property
     def last(self) -> int:
@@ -121,6 +134,8 @@ class Table:
         self._held: weakref.ref[HeldRows] | None = None
         #: The flags whose address is known, and their address.
         self._addressed = (_NO_FLAGS, 0)
+        #: Held while an index is made or brought up to date: rules that run side by side may ask for the same one.
+        self.indexing = threading.RLock()
 
     def touch(self) -> None:
         """Note that rows, arrays or indexes are about to change."""
@@ -130,7 +145,9 @@ class Table:
     def slots(self) -> Rows:
         """The tuple index, with every row in it."""
         if self._indexed != self.n:
-            self._index_tuples(slots_for(self.n + hashing.GROUP))
+            with self.indexing:
+                if self._indexed != self.n:
+                    self._index_tuples(slots_for(self.n + hashing.GROUP))
         return self._slots
 
     def _index_tuples(self, size: int) -> None:
@@ -304,6 +321,13 @@ class Table:
         """Return the index over some columns, with every row in it."""
         result = self.indexes.get(columns)
         if result is None or result.upto != self.n:
+            with self.indexing:
+                result = self._caught_up(columns)
+        return result
+
+    def _caught_up(self, columns: tuple[int, ...]) -> ChainIndex | BlockIndex:
+        result = self.indexes.get(columns)
+        if result is None or result.upto != self.n:
             # Left out while it changes: an interruption may leave it half changed.
             self.touch()
             result = self.indexes.pop(columns, None) or ChainIndex(columns)
@@ -317,9 +341,12 @@ class Table:
         """Return the index over some columns as one of blocks, which knows how many rows each key has."""
         result = self.index(columns)
         if isinstance(result, ChainIndex):
-            self.touch()
-            result = BlockIndex.of_chains(result, self)
-            self.indexes[columns] = result
+            with self.indexing:
+                result = self._caught_up(columns)
+                if isinstance(result, ChainIndex):
+                    self.touch()
+                    result = BlockIndex.of_chains(result, self)
+                    self.indexes[columns] = result
         return result
 
     def distinct(self, columns: tuple[int, ...]) -> float:

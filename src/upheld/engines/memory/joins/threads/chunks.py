@@ -49,10 +49,10 @@ def pays(threads: Threads, plan: Plan, rows: int) -> bool:
         return False
     if plan.has_choices and (plan.head in plan.tables or rows <= batch_module.CHUNK_WITH_CHOICES):
         return False  # a choice looks at all rows of the tables, those that are entered meanwhile among them
-    return all(_only_reads(step) for step in plan.steps)
+    return all(only_reads(step) for step in plan.steps)
 
 
-def _only_reads(step: Step) -> bool:
+def only_reads(step: Step) -> bool:
     """Return whether a step changes nothing, and does most of its work without the GIL."""
     if isinstance(step, AtomStep | ChoiceStep):
         return True
