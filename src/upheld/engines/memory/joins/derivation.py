@@ -72,7 +72,8 @@ class Derivation(Deferred):
         if heads is None:
             self.matcher.forwards(
                 rules, where, lambda plan, start, work: head_sink(collected, plan, reject, start, work),
-                few=HeadTaker(collected, self.context.truth_of(reject)), beside=where.own is None,
+                few=HeadTaker(collected, self.context.truth_of(reject)),
+                beside=collected if where.own is None else None,
             )  # fmt: skip
         else:
             collect_derivable(self.matcher, rules, own_set(heads), where, collected, reject)

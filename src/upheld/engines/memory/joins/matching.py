@@ -31,7 +31,7 @@ from upheld.engines.memory.plans.plan import (
 from upheld.engines.memory.plans.text import plan_lines
 from upheld.engines.memory.rounds.bytecode import Start
 from upheld.engines.memory.sets.bits import WIDEST
-from upheld.engines.memory.sets.collected import never_counted
+from upheld.engines.memory.sets.collected import Collected, never_counted
 from upheld.engines.memory.sets.expressions import MemorySet, narrow, own_set
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth, selected
 from upheld.engines.memory.storage.arrays import Rows
@@ -179,19 +179,19 @@ class Matcher:
         whole: bool = False,
         with_rows: bool = False,
         few: Taker | None = None,
-        beside: bool = False,
+        beside: Collected | None = None,
     ) -> None:
         """Send the bindings of all instances that `derive` speaks of to the sinks of their plans.
 
         With `ranked`, a column and a stratum, bindings carry the highest rank that a fact of the stratum has. With
         `whole`, they have all variables of the rule, and `with_rows`, as `row_of`, the rows of positive atoms that are
         not looked up by all their columns. Instances of rules that few facts concern go to `few` instead. With
-        `beside`, sinks only enter heads, and rules with different heads may run side by side.
+        `beside`, sinks only enter heads into that, and rules with different heads may run side by side.
         """
         run = _Forwards(self, where, sink, ranked, whole, with_rows)
         if where.via is None and where.via_not is None:
-            if beside and have_several_heads(rules):
-                self._run_in_turns(rules, lambda rule: rule, run.job_from_all)
+            if beside is not None and have_several_heads(rules):
+                self._run_in_turns(rules, lambda rule: rule, run.job_from_all, beside)
             else:
                 for rule in rules:
                     run.from_all(rule)
@@ -212,16 +212,21 @@ class Matcher:
             index = self.delta_index(alone, kind)
             facts = list(changed.of_tables(changed.tables_of(index.predicates)).items())
             atoms = self._run_few(run, kind, index, facts, few)
-            if beside and sum(len(rows) for _, rows in facts) >= FEWEST_FACTS and have_several_heads(alone):
-                self._run_in_turns(atoms, lambda atom: atom[0].rule, partial(run.job_from, kind))
+            are_many = sum(len(rows) for _, rows in facts) >= FEWEST_FACTS
+            if beside is not None and are_many and have_several_heads(alone):
+                self._run_in_turns(atoms, lambda atom: atom[0].rule, partial(run.job_from, kind), beside)
             else:
                 for occurrence, table, mine in atoms:
                     run_from(occurrence.rule, occurrence.position, table, mine)
 
-    def _run_in_turns(self, items: Iterable[T], rule_of: Callable[[T], Rule], job_of: Callable[[T], Job]) -> None:
+    def _run_in_turns(
+        self, items: Iterable[T], rule_of: Callable[[T], Rule], job_of: Callable[[T], Job], collected: Collected
+    ) -> None:
         """Run rules turn by turn. The jobs of a turn are made when it comes: their plans depend on what is there."""
         for turn in turns(items, rule_of):
-            run_turn(self.context.threads, self.context.meter, [job_of(item) for item in turn])
+            jobs = [job_of(item) for item in turn]
+            collected.expect(job.plan.head for job in jobs)
+            run_turn(self.context.threads, self.context.meter, jobs)
 
     def _run_few(
         self, run: _Forwards, kind: str, index: DeltaIndex, facts: list[tuple[Table, Rows]], taker: Taker | None

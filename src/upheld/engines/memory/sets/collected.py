@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,11 @@ class Collected:
 
     def rows(self) -> dict[Table, Rows]:
         return {t: self._out[t][:count] for t, count in self._counts.items() if count}
+
+    def expect(self, tables: Iterable[Table]) -> None:
+        """List the rows of tables in this order, whichever of them gets its rows first."""
+        for table in tables:
+            self._counts.setdefault(table, 0)
 
     def count(self, table: Table) -> int:
         """Return how many rows of a table have been found."""

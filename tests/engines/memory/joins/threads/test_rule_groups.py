@@ -26,7 +26,7 @@ from upheld.engines.memory.storage import table as table_module
 from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.table import Table, Touched
 from upheld.errors import LimitReached
-from upheld.runtime.threads import Threads
+from upheld.runtime.threads import Threads, Work
 
 # -- turns -------------------------------------------------------------------------------------------------------------
 
@@ -128,6 +128,32 @@ def test_many_heads_with_yields(seed, threads):
         expected = told(case(30), "rematerialise", 1)
         with yields(seed):
             assert told(case(30), "rematerialise", threads) == expected
+
+
+#: Relations of one stratum, which read in each round what several others have got in the one before.
+TOGETHER = """
+    left(x, y) :- edge(x, y).         right(y, x) :- edge(x, y).
+    left(x, z) :- left(x, y), all(y, z).
+    right(x, z) :- right(x, y), all(y, z).
+    all(x, y) :- left(x, y), !edge(y, x).
+    all(x, y) :- right(x, y), !edge(x, y).
+"""
+
+
+def test_any_group_may_be_the_first(monkeypatch):
+    """Tables are listed in the order of the rules, so the next round has the same order."""
+
+    def backwards(threads: Threads, tasks: Any, look: Any, beside: Any = None) -> None:
+        if beside is not None:
+            beside()
+        for task in tasks[::-1]:
+            Work([task], look).do(0)
+
+    some = Case(TOGETHER, {"edge": edges(12, 20)}, [])
+    with small_pieces():
+        expected = told(some, "rematerialise", 1)
+        monkeypatch.setattr(Threads, "run", backwards)
+        assert told(some, "rematerialise", 2) == expected
 
 
 @examples(30)
