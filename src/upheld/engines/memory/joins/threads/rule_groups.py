@@ -27,8 +27,9 @@ from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Apply, Rule
 from upheld.runtime.threads import Threads, Work
 
-#: Bindings that the groups beside the largest one are expected to handle, from which on it pays to run them beside it.
-FEWEST_BINDINGS = 1 << 14
+#: Bindings for each rule of a turn, the largest group left out, from which on groups are run side by side. A rule with
+#: fewer takes most of its time as Python code, for which threads would wait for each other.
+FEWEST_BINDINGS = 1 << 13
 
 #: Changed facts of a round from which on its rules are cut into turns.
 FEWEST_FACTS = 1 << 12
@@ -151,7 +152,7 @@ def _work(jobs: Sequence[Job], group: Sequence[int]) -> float:
 def _pays(jobs: Sequence[Job], groups: Sequence[Sequence[int]]) -> bool:
     """Return whether to run groups of rules side by side."""
     work = sorted(_work(jobs, group) for group in groups)
-    return sum(work[:-1]) >= FEWEST_BINDINGS
+    return sum(work[:-1]) >= FEWEST_BINDINGS * sum(map(len, groups))
 
 
 def _run_beside(threads: Threads, meter: Meter, jobs: Sequence[Job], groups: Sequence[Sequence[int]]) -> None:
