@@ -134,7 +134,7 @@ def test_seconds_inside_a_long_join(engine, case):
     program, facts = LONG[case]
     if engine == "reference":  # a fiftieth of the facts, or their loading would take the time
         facts = {name: rows[:2000] for name, rows in facts.items()}
-    limit = 0.3
+    limit = 1.0  # below it others on the machine may use it up before the join begins
     m = materialise(program, {}, engine=engine, limits=Limits(seconds=limit))
     if engine == "memory":  # once before the clock starts: facts as many as these take kernels of their own
         with pytest.raises(LimitReached):
