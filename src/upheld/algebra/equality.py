@@ -201,9 +201,9 @@ class Classes(Protocol):
     def loose(self, representatives: Constants, facts: FactSet, rules: RulesOfClasses) -> Constants:
         """The representatives of non-singleton classes that a set of facts does not connect in one step.
 
-        The equalities of a class are those of the set, and those that `rules.equalities` derive from it with a fact
-        that mentions a member. Law: `r in loose(R, F, rules)` only if `r in R` and the equalities between members do
-        not connect them; and if `r in torn(R, F | derive(rules.equalities, F, F))`.
+        The equalities of a class are in the set, or `rules.equalities` derive them from it with a fact that mentions a
+        member. Law: `r in loose(R, F, rules)` only if `r in R` and the equalities between members do not connect them;
+        and if `r in torn(R, F | derive(rules.equalities, F, F))`.
         """
         ...
 

@@ -5,6 +5,7 @@ An engine may run several at once; their outcome is that of these.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from upheld.algebra.counters import RowsByName, SmallUpdate
@@ -60,23 +61,28 @@ class RoundByRound:
         return self.gain_total(derive_bag(s.recursive, (I - D) | A, (I - D) | A, via=delta), s)
 
 
-class ClassesRoundByRound:
+class ClassesRoundByRound(ABC):
     """Classes that go through rounds one by one. The letters are as in `maintain.equality.rewriting`."""
 
+    @abstractmethod
     def apart(self, facts: FactSet) -> FactSet:
-        raise NotImplementedError
+        """See `Classes`."""
 
+    @abstractmethod
     def members(self, representatives: Constants) -> Constants:
-        raise NotImplementedError
+        """See `Classes`."""
 
+    @abstractmethod
     def mentioned(self, loops: FactSet, facts: FactSet) -> FactSet:
-        raise NotImplementedError
+        """See `Classes`."""
 
+    @abstractmethod
     def mentioning(self, facts: FactSet, constants: Constants) -> FactSet:
-        raise NotImplementedError
+        """See `Classes`."""
 
+    @abstractmethod
     def torn(self, representatives: Constants, equalities: FactSet) -> Constants:
-        raise NotImplementedError
+        """See `Classes`."""
 
     def loose(self, representatives: Constants, facts: FactSet, rules: RulesOfClasses) -> Constants:
         delta = settle(self.mentioning(facts, self.members(representatives)))

@@ -16,8 +16,8 @@ from upheld.language.values import Value
 class RewrittenRules:
     """Rules with each constant replaced by its representative, as it was when `follow` was called last.
 
-    `all` has those of reflexivity as well, which have no constant but that of equality. `written` has none replaced,
-    and `equalities` are the written rules that can derive an equality.
+    `all` has the rules of reflexivity as well, whose one constant is equality. `written` has none replaced, and
+    `equalities` are the written rules that can derive an equality.
     """
 
     def __init__(self, rules: Sequence[Rule], reflexivity: Sequence[Rule]):

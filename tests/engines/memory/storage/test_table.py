@@ -362,7 +362,7 @@ def test_interrupted_as_a_kernel_comes_back(kernel, monkeypatch):
 
 @pytest.mark.parametrize(("values", "within"), [(100_000, 1.01), (20_000, 5.5), (100, 1.01), (1, 1.01)])
 def test_distinct_values_are_estimated(values, within):
-    """Exactly where all values differ, as those of keys do; never above the number of rows."""
+    """Exactly where all values differ, as in a key; never above the number of rows."""
     column = np.random.default_rng(3).permutation(100_000) % values
     engine = engine_for(".decl r(a:number, b:number)")
     engine.load("r", zip(column.tolist(), range(len(column)), strict=True))
