@@ -131,7 +131,9 @@ def programs(spark: SparkSession, size: dict[str, Any]) -> list[dict[str, Any]]:
         ("campus, 90 rules", CAMPUS, campus(size["departments"], r), repeat),
         ("Claros-L, 1,314 rules", rules, given, repeat),
     ]
-    rows = size.get("rows")
+    rows, names = size.get("rows"), [name for name, *_ in made]
+    if unknown := set(rows or ()).difference(names):
+        raise SystemExit(f"no such rows: {', '.join(sorted(unknown))}; there are {'; '.join(names)}")
     return [compared(spark, *one) for one in made if rows is None or one[0] in rows]
 
 
