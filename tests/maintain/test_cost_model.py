@@ -1,11 +1,10 @@
 """The cost model of `adaptive`: what it expects, what it learns, and that it chooses otherwise then."""
 
+import numpy as np
 import pytest
 
 import upheld
 from upheld.engines.memory.rounds.strata import small_strata
-from upheld.engines.memory.sets.named import Named
-from upheld.engines.memory.storage.arrays import BITS
 from upheld.maintain import cost_model
 from upheld.maintain.cost_model import Experience, Part, Ratio
 
@@ -71,26 +70,6 @@ def test_updates_that_delete_and_insert_teach_nothing():
     assert (experience.lost.value, experience.net.value) == pytest.approx((7.0, 3.0))
 
 
-def test_what_is_only_assumed_does_not_last():
-    """Starting again shows that little goes: deletion is not expected to take everything away for ever."""
-    experience, tenth = Experience(7.0, 3.0), Part(0.1, 0.0, 0.0, 0.0)
-    first = experience.forecast(10_000, tenth, 1.0, 100)
-    assert first.prefers_again
-    experience.learn(first, None, 9_000)
-    assert not experience.forecast(10_000, tenth, 1.0, 100).prefers_again
-
-
-def test_what_deletion_has_shown_lasts():
-    """It takes everything away, and all comes back: to start again each time does not call that into question."""
-    experience, tenth = Experience(7.0, 3.0), Part(0.1, 0.0, 0.0, 0.0)
-    for _ in range(5):
-        experience.learn(experience.forecast(10_000, tenth, 1.0, 100), 10_000, 10_000)
-    for _ in range(100):
-        forecast = experience.forecast(10_000, tenth, 1.0, 100)
-        assert forecast.prefers_again
-        experience.learn(forecast, None, 10_000)
-
-
 def test_an_insertion_is_expected_to_bring_what_the_deletion_took():
     experience = Experience(7.0, 3.0)
     for _ in range(100):
@@ -110,6 +89,45 @@ def test_searches_in_vain_become_rare():
     assert done == [True, False, True, False, False, False, True, False]
     experience.has_searched(is_found=True)
     assert experience.searches()
+
+
+def test_effort_counts_on_both_sides():
+    """It is in the price for starting again already; costs that do not depend on derivations then matter less."""
+    experience, part = Experience(1.0, 1.0), Part(0.3, 0.0, 0.0, 0.0)
+    easy = experience.forecast(10_000, part, 1.0, 5_000)
+    hard = experience.forecast(10_000, part, 10.0, 5_000, effort=10.0)
+    assert hard.maintaining == pytest.approx(10 * easy.maintaining)
+    assert (hard.again - 5_000) == pytest.approx(10 * (easy.again - 5_000))
+    assert (easy.prefers_again, hard.prefers_again) == (False, False)
+    part = Part(0.35, 0.0, 0.0, 0.0)
+    assert not experience.forecast(10_000, part, 1.0, 5_000).prefers_again
+    assert experience.forecast(10_000, part, 10.0, 5_000, effort=10.0).prefers_again
+
+
+@pytest.mark.parametrize(("trying", "choice"), [(0.0, "maintained"), (cost_model.TRYING, "started again")])
+def test_joins_that_try_much_and_find_little(trying, choice, monkeypatch):
+    """A quarter of the edges takes few triangles away, but each of them takes long to find."""
+    monkeypatch.setattr(cost_model, "TRYING", trying)
+    edges = np.unique(np.random.default_rng(3).integers(0, 300, (6_000, 2)), axis=0)
+    rules = "triangle(x, y, z) :- edge(x, y), edge(y, z), edge(z, x)."
+    m = upheld.materialise(rules, {"edge": edges}, engine="memory", decompose="never")
+    change = m.update(delete={"edge": edges[::4]})
+    assert change.statistics.choices[-1].startswith(f"all strata: {choice} since ")
+    left = np.delete(edges, np.s_[::4], axis=0)
+    assert set(m["triangle"]) == set(upheld.materialise(rules, {"edge": left}, algorithm="dred")["triangle"])
+
+
+def test_bindings_follow_the_derivations():
+    """Three complete relations: n ** 3 bindings on the way to n ** 4 derivations, and fewer to those that are left."""
+    n = 8
+    pairs = [(i, j) for i in range(n) for j in range(n)]
+    facts = {"a": pairs, "b": pairs, "c": pairs}
+    m = upheld.materialise("far(x, w, 0) :- a(x, y), b(y, z), c(z, w).", facts, engine="memory")
+    (s,) = m._state.strata.with_rules
+    ranks = m._state.bookkeeping.ranks
+    assert (ranks.derivations(s), ranks.bindings(s)) == (n**4, n**3)
+    m.update(delete={"a": [(0, j) for j in range(n)]})
+    assert (ranks.derivations(s), ranks.bindings(s)) == (n**4 - n**3, n**3 - n**2)
 
 
 @pytest.mark.parametrize("engine", ["reference", "memory"])
@@ -146,18 +164,3 @@ def test_another_derivation_of_a_fact_costs_less(head, repeated):
     state, first = m._state, 16**2
     cost = cost_model.deriving_all(state.strata, state.bookkeeping.ranks, state.I)
     assert cost == pytest.approx(first + repeated * (16**3 - first))
-
-
-def test_sets_of_strata_that_are_done_are_let_go(monkeypatch):
-    """Each stratum deletes into a set of its own. Many at once would run out of bits, and lend them to each other."""
-    monkeypatch.setattr(small_strata, "MOST_SEEDS", -1)
-    lent = []
-    monkeypatch.setattr(Named, "lend", lent.append)
-    rules = "".join(f"p{i + 1}(x) :- p{i}(x), p{i}(y), x = y. " for i in range(3 * BITS))
-    rows = range(cost_model.SMALL + 100)
-    m = upheld.materialise(rules, {"p0": rows})
-    for _ in range(2):
-        change = m.update(delete={"p0": rows[:80]})
-        assert len(change.deleted[f"p{3 * BITS}"]) == 80
-        m.update(insert={"p0": rows[:80]})
-    assert not lent

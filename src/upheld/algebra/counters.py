@@ -199,6 +199,14 @@ class Ranks(Protocol):
         """The sum of the totals of all facts of a stratum."""
         ...
 
+    def bindings(self, stratum: Stratum) -> int:
+        """About how many bindings joins make on the way to the derivations of a stratum, beside the derivations.
+
+        It follows from the joins so far, and is 0 if the engine does not count them. Law: the same for all tasks of a
+        cluster, and for any number of threads.
+        """
+        ...
+
     def renumber(self, strata: Mapping[int, int]) -> None:
         """Move the derivations of each stratum to the stratum whose number `strata` maps it to.
 

@@ -31,6 +31,9 @@ class RoundByRound:
     ) -> SmallUpdate | None:
         return None
 
+    def bindings(self, stratum: Stratum) -> int:
+        return 0
+
     def lose(self, derivations: Bag, stratum: Stratum) -> FactSet:
         raise NotImplementedError
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
-from upheld.dataclass import dataclass
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.core import (
     Aggregation,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from upheld.dataclass import dataclass
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact, Predicate

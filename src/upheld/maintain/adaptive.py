@@ -31,11 +31,13 @@ from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.cost_model import (
     MAINTAINED,
     MATERIALISED,
+    TRYING,
     Forecast,
     cost_of_deleting,
     cost_of_maintaining,
     costs_more_than_again,
     derivations_of_all,
+    effort_of,
     facts_of,
 )
 from upheld.maintain.fbf import grounds
@@ -171,7 +173,7 @@ class Outlay:
         if visited <= self._look_at:
             return False
         with_rules, ranks = self._state.strata.with_rules, self._state.keeping(Ranked).ranks
-        again = sum(MATERIALISED + ranks.derivations(stratum) for stratum in with_rules)
+        again = sum(MATERIALISED + ranks.derivations(s) + TRYING * ranks.bindings(s) for s in with_rules)
         enough = MOST_SPENT * again / MAINTAINED
         if visited <= enough:
             self._look_at = enough
@@ -198,7 +200,8 @@ class Adaptive:
         self.engine, self.E, self.I, self.ranks = state.engine, state.E, state.I, books.ranks
         self.size = self.ranks.derivations(s)
         self.costs = books.costs
-        self.forecast = self.costs.forecast(s, self.size, self.I, D, A)
+        self.forecast = self.costs.forecast(s, self.ranks, self.size, self.I, D, A)
+        self.effort = effort_of(self.size, self.ranks.bindings(s))
         self.gone = self.I.engine.nothing
         #: Whether the stratum has started again, and the cost, as in `cost_model`.
         self.is_again, self.spent = False, 0.0
@@ -221,13 +224,12 @@ class Adaptive:
             self.start_again((self.E - self.E_minus) | self.E_plus)
         else:
             insert(s, I, self.E_plus, D, A, self.gone, ranks)
-        self.gone = self.engine.nothing  # sets that are held are few at a time, and there may be many strata
         after = ranks.derivations(s)
         if self.is_again:
             again = self.forecast.cost_of_starting_again(after) if self.forecast else after
-            self.spent = cost_of_deleting(self.lost) + again
+            self.spent = cost_of_deleting(self.lost, self.effort) + again
         else:
-            self.spent = cost_of_maintaining(self.size, self.lost, after, self.read)
+            self.spent = cost_of_maintaining(self.size, self.lost, after, self.read, self.effort)
         if self.forecast is not None:
             self.costs.of(s).learn(self.forecast, self.to_lose if self.to_lose or not self.is_again else None, after)
             if self.is_again == self.forecast.prefers_again and not is_decided:

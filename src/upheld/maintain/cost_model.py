@@ -7,10 +7,10 @@ e      elasticity: of the derivations, (1 - gone) ** e do not change. It is the 
 
 A stratum has two elasticities. By `lost`, deletion takes derivations away. By `net`, they are missing when those that
 were taken away without need are back; and as an insertion undoes a deletion, by `net` new ones appear. Each begins with
-an assumption, and learns from every update in which a good part of the facts changes. An update that starts again shows
-`net` alone: `lost` then changes by the same factor, so that what was only assumed keeps nobody from maintaining.
+an assumption, and learns from every update in which a good part of the facts changes.
 
-Costs are in derivations: 1 is the cost of the first one of a fact while a program is materialised with ranks. All
+Costs are in derivations: 1 is the cost of the first one of a fact while a program is materialised with ranks, if its
+join makes no other bindings. Where joins make many on the way to a derivation, it costs as much more: its effort. All
 quantities are counted and none is timed, so the same updates lead to the same choices, on every machine and in all
 tasks of a cluster. `benchmarks.measure.choices.cost_model` computes the constants of the first two groups from
 measurements of the calibration workloads.
@@ -18,11 +18,11 @@ measurements of the calibration workloads.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import expm1, log1p, prod
 
 from upheld.algebra.counters import Ranks
 from upheld.algebra.sets import FactSet
-from upheld.dataclass import dataclass
 from upheld.language.core import Rule
 from upheld.language.strata import Stratification, Stratum
 
@@ -35,6 +35,8 @@ REPEATED, REPEATED_PAIR = 0.6, 0.1
 #: To forget a fact of a stratum that starts again; to compare a fact with the former ones where all strata do, and to
 #: make the plans that updates need anew, with the ranks.
 FORGETTING, COMPARING, RENEWING = 1.0, 0.25, 10_000
+#: A binding that a join makes on the way to a derivation, or a row that it tries.
+TRYING = 0.9
 #: A stratum beside its derivations: to maintain it, and to materialise it. As measured with `many-strata`.
 MAINTAINED, MATERIALISED = 1_500, 600
 
@@ -45,8 +47,6 @@ RECURSIVE_LOST, RECURSIVE_NET = 7.0, 3.0
 #: The part of the facts that must have changed, in all updates together, for experience to count as much as the
 #: assumption; and the part that experience reaches back to.
 EVIDENCE, MEMORY = 0.01, 0.25
-#: Elasticities that differ by less than this are taken to be the same, where one follows another.
-SLIGHT = 0.1
 
 # -- when to ask -------------------------------------------------------------------------------------------------------
 
@@ -80,10 +80,6 @@ class Ratio:
         if 0 < part < 1:
             self.learn(-log1p(-min(max(share, 0.0), 0.999)), -log1p(-part))
 
-    def scale(self, factor: float) -> None:
-        """Expect `factor` times as much as before, without evidence."""
-        self._of *= factor
-
 
 @dataclass(frozen=True)
 class Part:
@@ -112,6 +108,7 @@ class Forecast:
 
     part: Part
     size: int
+    effort: float
     #: The cost of a derivation for starting again, in the mean, and the cost of that apart from derivations.
     price: float
     beside: float
@@ -142,29 +139,27 @@ class Experience:
         self.read = Ratio(1.0)
         self._in_vain = self._waiting = 0
 
-    def forecast(self, size: int, part: Part, price: float, beside: float) -> Forecast:
+    def forecast(self, size: int, part: Part, price: float, beside: float, effort: float = 1.0) -> Forecast:
         """Compare the costs for `size` derivations.
 
-        To start again costs `price` for each of them, and beside that reading what is there, and `beside`.
+        To start again costs `price` for each of them, and beside that reading what is there, and `beside`. A derivation
+        that changes costs `effort` times as much as one whose join makes no other bindings.
         """
         lost, net = self.lost.share(part.gone) * size, self.net.share(part.gone) * size
         left = size - net
         after = left / max(1 - self.net.share(part.new), 0.001)
         back = max(lost - net, 0.0)
-        maintaining = LOSING * lost + GAINING * (back + after - left) + READING * part.read
+        maintaining = effort * (LOSING * lost + GAINING * (back + after - left)) + READING * part.read
         beside += part.there
-        return Forecast(part, size, price, beside, maintaining, price * after + beside)
+        return Forecast(part, size, effort, price, beside, maintaining, price * after + beside)
 
     def learn(self, forecast: Forecast, lost: float | None, after: int) -> None:
         """Learn from an update that took away `lost` derivations, if that is known, and left `after`."""
         part, size = forecast.part, forecast.size
         if part.is_deletion and size:
-            before = self.net.value
             self.net.learn_share((size - after) / size, part.gone)
             if lost is not None:  # strata that an engine maintained by itself are in `after` alone
                 self.lost.learn_share(max(lost, size - after) / size, part.gone)
-            else:  # it has started again
-                self.lost.scale((self.net.value + SLIGHT) / (before + SLIGHT))
         elif part.is_insertion and after:
             self.net.learn_share((after - size) / after, part.new)
 
@@ -211,13 +206,14 @@ class CostModel:
             self._whole = Experience(max(lost, 1.0), max(net, 1.0))
         return self._whole
 
-    def forecast(self, s: Stratum, size: int, I: FactSet, D: FactSet, A: FactSet) -> Forecast | None:
+    def forecast(self, s: Stratum, ranks: Ranks, size: int, I: FactSet, D: FactSet, A: FactSet) -> Forecast | None:
         """Compare the costs for a stratum above strata that have changed; None if it is maintained in any case."""
         part = part_below(s, I, D, A) if size > SMALL else None
         if part is None:
             return None
-        facts = facts_of(s, I)
-        return self.of(s).forecast(size, part, deriving(size, facts, REPEATED) / size, FORGETTING * facts)
+        facts, bindings = facts_of(s, I), ranks.bindings(s)
+        price = (deriving(size, facts, REPEATED) + TRYING * bindings) / size
+        return self.of(s).forecast(size, part, price, FORGETTING * facts, effort_of(size, bindings))
 
     def forecast_of_all(
         self, strata: Stratification, ranks: Ranks, E: FactSet, I: FactSet, gone: int, new: int
@@ -232,8 +228,9 @@ class CostModel:
             return None
         experience = self.of_all(strata, ranks)
         part = Part(gone / max(there, 1), new / max(then, 1), experience.read.value * (gone + new), then)
-        price = deriving_all(strata, ranks, I) / max(size, 1)
-        return experience.forecast(size, part, price, COMPARING * I.count() + RENEWING)
+        bindings = sum(ranks.bindings(s) for s in strata.with_rules)
+        price = (deriving_all(strata, ranks, I) + TRYING * bindings) / max(size, 1)
+        return experience.forecast(size, part, price, COMPARING * I.count() + RENEWING, effort_of(size, bindings))
 
 
 def costs_more_than_again(size: int, lost: int, going: float) -> bool:
@@ -244,14 +241,19 @@ def costs_more_than_again(size: int, lost: int, going: float) -> bool:
     return size > SMALL and LOSING * going > size - lost - going
 
 
-def cost_of_deleting(lost: int) -> float:
+def effort_of(size: int, bindings: int) -> float:
+    """Return how many times as much a derivation costs for which joins make `bindings` for `size` others like it."""
+    return 1 + TRYING * bindings / max(size, 1)
+
+
+def cost_of_deleting(lost: int, effort: float) -> float:
     """Return the cost of taking derivations away."""
-    return LOSING * lost
+    return effort * LOSING * lost
 
 
-def cost_of_maintaining(size: int, lost: int, after: int, read: float) -> float:
+def cost_of_maintaining(size: int, lost: int, after: int, read: float, effort: float) -> float:
     """Return the cost of an update that has taken away `lost` of `size` derivations and then left `after`."""
-    return cost_of_deleting(lost) + GAINING * (after - (size - lost)) + READING * read
+    return cost_of_deleting(lost, effort) + effort * GAINING * (after - (size - lost)) + READING * read
 
 
 def derivations_of_all(strata: Stratification, ranks: Ranks) -> int:
@@ -266,7 +268,7 @@ def deriving(size: int, facts: int, repeated: float) -> float:
 
 
 def deriving_all(strata: Stratification, ranks: Ranks, I: FactSet) -> float:
-    """Return the cost of finding the derivations of all strata."""
+    """Return the cost of finding the derivations of all strata, without other bindings of joins."""
     repeated = {True: REPEATED_PAIR, False: REPEATED}
     return sum(deriving(ranks.derivations(s), facts_of(s, I), repeated[s.derives_pairs]) for s in strata.with_rules)
 
@@ -290,12 +292,13 @@ def part_below(s: Stratum, I: FactSet, D: FactSet, A: FactSet) -> Part | None:
     A rule weighs as much as the largest relation that it reads from below has facts, all of which it reads to start
     again.
     """
+    changes = D.count() + A.count()
     there = {predicate: I.at_most(predicate) for predicate in s.looked_at}
+    if all(changes < LEAST_PART * number for number in there.values()):
+        return None
     minus, plus = D - A, A - D
     gone = {predicate: minus.count(predicate) for predicate in there}
     new = {predicate: plus.count(predicate) for predicate in there}
-    if all(gone[predicate] + new[predicate] < LEAST_PART * number for predicate, number in there.items()):
-        return None
     read, weights, gone_parts, new_parts = 0, 0.0, 0.0, 0.0
     for rule in s.rules:
         below = _read_below(s, rule)

@@ -24,6 +24,7 @@ from upheld.engines.memory.joins.threads import chunks, rule_groups
 from upheld.engines.memory.sets import bit_matrix, collected
 from upheld.engines.memory.storage import regions
 from upheld.errors import EvaluationError, LimitReached, UsageError
+from upheld.maintain.bookkeeping import Ranked
 from upheld.runtime import threads as threads_module
 from upheld.runtime.threads import Threads
 
@@ -69,14 +70,20 @@ def rows_of(m: upheld.Materialisation) -> dict[str, object]:
     }
 
 
+def bindings_of(m: upheld.Materialisation) -> list[int]:
+    """Return the bindings that `adaptive` expects of joins, by stratum."""
+    books = m._state.bookkeeping
+    return [books.ranks.bindings(s) for s in m._state.strata.with_rules] if isinstance(books, Ranked) else []
+
+
 def told(case: Case, algorithm: str, threads: int) -> list[object]:
-    """Return all that a case tells: facts and rows, changes, and the instances met in each phase."""
+    """Return all that a case tells: facts and rows, changes, the instances met in each phase, and bindings."""
     try:
         m = upheld.materialise(case.program, case.facts, algorithm=algorithm, threads=threads)
-        found: list[object] = [rows_of(m), dict(m.statistics.instances)]
+        found: list[object] = [rows_of(m), dict(m.statistics.instances), bindings_of(m)]
         for update in case.updates:
             change = m.update(insert=update.insertions, delete=update.deletions)
-            found += [str(change), dict(change.statistics.instances), rows_of(m)]
+            found += [str(change), dict(change.statistics.instances), rows_of(m), bindings_of(m)]
     except EvaluationError as error:  # arithmetic that has no result
         return [error.problems[0].slug]
     return found

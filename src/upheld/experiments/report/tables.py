@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from upheld.dataclass import dataclass
 from upheld.experiments.measuring.statistics import Mean
 from upheld.experiments.published import Printed
 

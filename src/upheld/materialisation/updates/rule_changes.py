@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from upheld.data.columns import Row
-from upheld.dataclass import dataclass
 from upheld.errors import Problem, UsageError
 from upheld.language.core import Core, Fact, Predicate, Rule
 from upheld.language.edits import Edit, edit, evaluated, other_types, replacing

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from upheld.data.columns import Texts
 from upheld.data.relation import Relation, arrow_texts
-from upheld.dataclass import dataclass
 from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core

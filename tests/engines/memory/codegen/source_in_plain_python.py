@@ -51,6 +51,35 @@ def test_same_as_the_generic_kernels(case, algorithm):
     assert own == told(case, algorithm)
 
 
+@examples(40)
+@given(st.one_of(cases(2), cyclic_cases(2)))
+def test_same_bindings_as_by_the_generic_kernels(case):
+    """The bindings on the way to instances are counted alike, or choices would depend on when a kernel is ready."""
+
+    def bindings(after: int) -> list[int]:
+        with hot(after):
+            try:
+                m = upheld.materialise(case.program, case.facts, engine="memory")
+            except EvaluationError:  # arithmetic that has no result
+                return []
+            return [m._state.bookkeeping.ranks.bindings(s) for s in m._state.strata.with_rules]
+
+    with impatient():
+        own = bindings(0)
+    assert own == bindings(1 << 60)
+
+
+def test_bindings_of_a_chain():
+    """Kernels come back again and again, and count each binding once."""
+    everything = [(i, j) for i in range(5) for j in range(5)]
+    facts = {"a": everything, "b": everything, "c": everything}
+    with hot() as ran, impatient():
+        m = upheld.materialise("far(x, w) :- a(x, y), b(y, z), c(z, w).", facts, engine="memory")
+        (s,) = m._state.strata.with_rules
+        assert m._state.bookkeeping.ranks.bindings(s) == 5**3
+    assert ran
+
+
 def test_programs_run_by_kernels_of_their_own():
     """Those tests do not pass because no rule ever gets a kernel."""
     program = """

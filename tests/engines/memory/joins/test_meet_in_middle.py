@@ -60,9 +60,10 @@ def test_meet(first, second, data, room):
     meets = Meeting(step, data.draw(st.integers(0, 1)), wanted)
     assert meets.which().shape == (width,)
     which = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=width, max_size=width)))
-    found = []
-    for parents, matches, count in meets.matches(which, {Place.P: truth}, room):
+    found, walked = [], 0
+    for parents, matches, count, rows_walked in meets.matches(which, {Place.P: truth}, room):
         assert count <= room
+        walked += rows_walked
         found += zip(parents[:count].tolist(), *(m[:count].tolist() for m in matches), strict=True)
 
     def rows(k: int, i: int) -> list[tuple[int, int]]:
@@ -76,6 +77,9 @@ def test_meet(first, second, data, room):
         (place, r, s) for place, i in enumerate(which.tolist()) for r, v in rows(0, i) for s, w in rows(1, i) if v == w
     ]
     assert sorted(found) == sorted(expected)
+    at_once = list(meets.matches(which, {Place.P: truth}, max(len(expected), 1)))
+    assert walked == sum(rows_walked for *_, rows_walked in at_once), "what is walked depends on the room for pairs"
+    assert walked >= len({place for place, *_ in expected})
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ _Key = tuple[Shape, Any]
 
 _heat: Counter[Shape] = Counter()
 #: The kernels that are compiled, or the error if that failed; None while it is under way.
-_kernels: dict[_Key, Callable[..., tuple[int, int, int]] | Exception | None] = {}
+_kernels: dict[_Key, Callable[..., tuple[int, int, int, int]] | Exception | None] = {}
 #: Held while somebody asks for a kernel: rules of one shape may run side by side.
 _asking = threading.Lock()
 
@@ -125,7 +125,7 @@ class Nest:
     """One run of a plan by a kernel of its own."""
 
     def __init__(
-        self, join: Join, sink: HeadsOnly, marks: bool, kernel: Callable[..., tuple[int, int, int]] | None = None
+        self, join: Join, sink: HeadsOnly, marks: bool, kernel: Callable[..., tuple[int, int, int, int]] | None = None
     ):
         self.join, self.sink, self.marks, self.kernel = join, sink, marks, kernel
         self.steps = [step for step in join.plan.steps if isinstance(step, AtomStep)]
@@ -140,9 +140,10 @@ class Nest:
         i = 0
         while i < width:
             # The tables may have grown, and their arrays moved, since the last time round.
-            i, found, met = self.kernel(*self.arguments(i, at, width, B, made))
+            i, found, met, bound = self.kernel(*self.arguments(i, at, width, B, made))
             self.join.tick(self.join.plan.rule)
             came[-1] += met
+            self.join.tried += bound
             if met:  # who does not mark pairs does not enter them at once either, and the array is used again
                 yield Heads(made[:found] if self.marks else made[:found].copy(), met, self.marks)
 
@@ -172,7 +173,7 @@ def _key_of(shape: Shape, nest: Nest) -> _Key:
     return shape, jit.types_of(nest.arguments(0, np.empty(1, np.int64), 1, B, made))
 
 
-def _kernel(key: _Key) -> Callable[..., tuple[int, int, int]] | None:
+def _kernel(key: _Key) -> Callable[..., tuple[int, int, int, int]] | None:
     """Return a kernel if it is ready; else see to it that it will be."""
     with _asking:
         is_first = key not in _kernels

@@ -94,6 +94,8 @@ class _Writer:
         self.depth = 0
         #: For each loop that is open, what says where it stands.
         self.cursors: list[str] = []
+        #: The steps whose bindings are counted on the way to this line.
+        self.counted = 0
 
     def write(self, *lines: str) -> None:
         """Write lines; what follows one that ends with a colon stands deeper."""
@@ -116,7 +118,7 @@ class _Writer:
             self.write(f"mask{k}, shift{k} = len(slots{k}) - 1, shift_of(len(slots{k}))")
             if step.loops:
                 self.write(f"at{k} = at[{k}]")
-        self.write("found, met, tried, limit = 0, 0, 0, len(made)", "while i < width:")
+        self.write("found, met, bound, tried, limit = 0, 0, 0, 0, len(made)", "while i < width:")
         body = self.depth
         self._ask_ahead()
         held = [f"start{k}" for k in range(shape.start)]
@@ -128,11 +130,14 @@ class _Writer:
                 held = self._match(k, step, held)
             else:
                 self._look_up(k, step, values)
+            if k + 1 < len(shape.steps):  # the bindings of the last step are the instances met
+                self.write("bound += 1")
+                self.counted += 1
         self._head(held)
         self.depth = body
         self.write("i += 1")
         self.depth = body - 1
-        self.write("return i, found, met")
+        self.write("return i, found, met, bound")
         return "\n".join(self.lines) + "\n"
 
     def _ask_ahead(self) -> None:
@@ -198,11 +203,11 @@ class _Writer:
         return [held[t] for t in step.kept] + list(added.values())
 
     def _come_back_if(self, condition: str) -> None:
-        """Return, to go on later with the very row that each open loop is at."""
+        """Return, to go on later with the very row that each open loop is at. Bindings up to there come again."""
         loops = [k for k, step in enumerate(self.shape.steps) if step.loops]
         standing = dict(zip(loops, self.cursors, strict=False))
         places = [f"at[{k}] = {standing.get(k, -1)}" for k in loops]
-        self.write_block(f"if {condition}:", *places, "return i, found, met")
+        self.write_block(f"if {condition}:", *places, f"return i, found, met, bound - {self.counted}")
 
     def _head(self, held: list[str]) -> None:
         values = [held[t] if t >= 0 else f"constants[{-1 - t}]" for t in self.shape.head]

@@ -10,7 +10,7 @@ import numpy as np
 
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.counters.pair_counts import CountedPairs
-from upheld.engines.memory.joins.batch import Sink, extended
+from upheld.engines.memory.joins.batch import Join, Sink, extended
 from upheld.engines.memory.joins.few_facts import Instances, count_heads, new_state
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.sinks import (
@@ -51,6 +51,9 @@ class Counting:
 
     def note(self, derivations: int) -> None:
         """Note how many derivations are about to be counted."""
+
+    def joined(self, join: Join) -> None:
+        """Note a run of a plan that has found derivations."""
 
     #: Whether one run has all derivations.
     is_one_round = False

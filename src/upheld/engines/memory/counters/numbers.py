@@ -6,6 +6,7 @@ latest when a number is read or a set changes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import MemoryBag, own_bag, own_instances
 from upheld.engines.memory.counters.counting import Counting, CountTaker, numbered
 from upheld.engines.memory.counters.pair_counts import CountedPairs
+from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.rounds.bytecode import Columns
@@ -87,6 +89,7 @@ class Tally(Deferred):
                 self.matcher.forwards(
                     rules, where, lambda plan, start, _: self.counting.sink(collected, reject, plan, start),
                     ranked=self.counting.ranked, few=CountTaker(self.counting, collected, reject),
+                    joined=self.counting.joined,
                 )  # fmt: skip
             return
         for table, (rows, counts) in bag.counts.items():
@@ -109,6 +112,9 @@ class TotalCounting(Counting):
     def note(self, derivations: int) -> None:
         self.ranks.change_sum(self.stratum, self.sign * derivations)
 
+    def joined(self, join: Join) -> None:
+        self.ranks.joins.note(self.stratum, join)
+
 
 class SupportCounting(TotalCounting):
     """Adds derivations to the totals of their heads, and to the supports of those they support."""
@@ -116,6 +122,9 @@ class SupportCounting(TotalCounting):
     def __init__(self, ranks: MemoryRanks, sign: int, stratum: Stratum):
         super().__init__(ranks, sign, stratum)
         self.ranked = (ranks.rank, stratum)
+
+    def joined(self, join: Join) -> None:
+        """Joins from changed facts of each atom say little of those that derive all facts."""
 
     @property
     def columns(self) -> Columns:
@@ -197,6 +206,24 @@ class KeptTools:
                 self._tools[name].strata.forget_columns()
 
 
+class JoinsOfStrata:
+    """The derivations that joins have found for each stratum, by number, and the bindings made on the way to them."""
+
+    def __init__(self) -> None:
+        self._found: Counter[int] = Counter()
+        self._bindings: Counter[int] = Counter()
+
+    def note(self, stratum: Stratum, join: Join) -> None:
+        """Count a join."""
+        self._found[stratum.index] += join.made[-1]
+        self._bindings[stratum.index] += join.bindings
+
+    def bindings(self, stratum: Stratum, derivations: int) -> int:
+        """Return about how many bindings joins make on the way to some derivations."""
+        index = stratum.index
+        return self._bindings[index] * max(derivations, 1) // max(self._found[index], 1)
+
+
 class MemoryRanks(RoundByRound):
     """The ranks, totals and supports of facts, in columns of their tables."""
 
@@ -212,6 +239,7 @@ class MemoryRanks(RoundByRound):
         self.top = self.bottom = self.below = 0
         self.sums_by_stratum: dict[int, int] = {}
         self.changed_sums: set[int] = set()
+        self.joins = JoinsOfStrata()
 
     def change_sum(self, stratum: Stratum, amount: int) -> None:
         """Add to the number of derivations of a stratum."""
@@ -337,16 +365,19 @@ class MemoryRanks(RoundByRound):
         self.context.pending.count_all()
         return self.sums_by_stratum.get(stratum.index, 0)
 
+    def bindings(self, stratum: Stratum) -> int:
+        return self.joins.bindings(stratum, self.derivations(stratum))
+
     def renumber(self, strata: Mapping[int, int]) -> None:
         self.context.pending.count_all()
-        before = self.sums_by_stratum
+        before, joins = self.sums_by_stratum, self.joins
 
         def undo() -> None:
             self.changed_sums.update(self.sums_by_stratum, before)
-            self.sums_by_stratum = before
+            self.sums_by_stratum, self.joins = before, joins
 
         self.context.journal.note(undo)
-        self.sums_by_stratum = renumbered(before, strata)
+        self.sums_by_stratum, self.joins = renumbered(before, strata), JoinsOfStrata()
         self.changed_sums.update(self.sums_by_stratum, before)
 
     def forget(self, facts: FactSet, stratum: Stratum) -> None:

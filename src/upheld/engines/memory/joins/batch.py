@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from upheld.algebra.instances import cheapest_first, is_ready, undefined
 from upheld.engines.memory.joins.functors import Batch, evaluate, generate, generates, holds
-from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET, Meeting, side_with_runs
+from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET, WALKED, Meeting, side_with_runs
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import (
@@ -113,7 +113,7 @@ class Join:
     """One run of a plan: where its atoms are matched, and what takes the bindings that come out.
 
     `rank` names the column of ranks, for plans that look at them. `made` are the bindings that came to each step so
-    far, and at last those that came out.
+    far, and at last those that came out; `tried` counts what a step or a kernel tries in between.
     """
 
     def __init__(
@@ -130,6 +130,7 @@ class Join:
         self.plan, self.truths, self.planner, self.types, self.sink = plan, truths, planner, types, sink
         self.tick, self.listing, self.rank = tick, listing, rank
         self.made = [0] * (len(plan.steps) + 1)
+        self.tried = 0
         #: The run that this one is a part of, if it is done by another thread: doubts are left to it.
         self._whole: Join | None = None
         #: The indexes that steps look into. They stay as they are: rows that are entered meanwhile are not to be met.
@@ -147,6 +148,11 @@ class Join:
         join = Join(self.plan, self.truths, self.planner, self.types, self.sink, tick, self.listing, self.rank)
         join._indexes, join._whole = self._indexes, self
         return join
+
+    @property
+    def bindings(self) -> int:
+        """How many bindings were made on the way to those that came out."""
+        return sum(self.made[1:-1]) + self.tried
 
     def growth(self) -> int:
         """Return about how many bindings come of one that the plan begins with, at the step with most of them."""
@@ -233,6 +239,7 @@ class Join:
             if mine.any():
                 part = B if mine.all() else B.compress(mine, 1)
                 for parents, matches, found in self.matches(join, part, part.shape[1]):
+                    self.tried += found
                     made = self._extended(part, join, parents, matches, found)
                     yield from self._keep(at, made, self._holds(check, made, found))
 
@@ -247,14 +254,17 @@ class Join:
         meets = meeting.which()
         which, others = np.flatnonzero(meets), np.flatnonzero(~meets)
         part = B if not len(others) else B.take(which, 1)
-        for parents, matches, found in meeting.matches(which, self.truths, pair_room(len(which))):
+        walked = 0
+        for parents, matches, found, rows in meeting.matches(which, self.truths, pair_room(len(which))):
             self.tick(self.plan.rule)
+            walked += rows
             if second.ranked and found:
                 made = self._extended(part, first, parents, matches[0], found)
                 self._raise(second, made, matches[1])
                 yield from self._step(at + 1, made, found)
             else:
                 yield from self._extend(at, first, part, parents, matches[0], found)
+        self.tried += walked // WALKED
         return B.take(others, 1)
 
     def _keep(self, at: int, B: Codes, kept: np.ndarray) -> Iterator[Any]:

@@ -180,15 +180,17 @@ class Matcher:
         with_rows: bool = False,
         few: Taker | None = None,
         beside: Collected | None = None,
+        joined: Callable[[Join], None] | None = None,
     ) -> None:
         """Send the bindings of all instances that `derive` speaks of to the sinks of their plans.
 
         With `ranked`, a column and a stratum, bindings carry the highest rank that a fact of the stratum has. With
         `whole`, they have all variables of the rule, and `with_rows`, as `row_of`, the rows of positive atoms that are
         not looked up by all their columns. Instances of rules that few facts concern go to `few` instead. With
-        `beside`, sinks only enter heads into that, and rules with different heads may run side by side.
+        `beside`, sinks only enter heads into that, and rules with different heads may run side by side. Each run of a
+        plan that has ended goes to `joined`.
         """
-        run = _Forwards(self, where, sink, ranked, whole, with_rows)
+        run = _Forwards(self, where, sink, ranked, whole, with_rows, joined)
         if where.via is None and where.via_not is None:
             if beside is not None and have_several_heads(rules):
                 self._run_in_turns(rules, lambda rule: rule, run.job_from_all, beside)
@@ -417,6 +419,7 @@ class _Forwards:
         ranked: tuple[str, Stratum] | None,
         whole: bool,
         with_rows: bool,
+        joined: Callable[[Join], None] | None = None,
     ):
         self.matcher, self.where, self.sink, self.whole, self.with_rows = matcher, where, sink, whole, with_rows
         self.rank = ranked[0] if ranked is not None else None
@@ -424,6 +427,7 @@ class _Forwards:
         #: The kind of plans of this run; with a rule and the first atom it determines a plan.
         self.kind = (where.own is not None, self.ranked_in is not None, whole, with_rows)
         self.reports: Reports = matcher.context.meter
+        self._joined = joined
 
     def reporting_to(self, reports: Reports) -> _Forwards:
         """Return this run with what its rules report going there."""
@@ -446,6 +450,7 @@ class _Forwards:
             plan = copying.ranked_plan if self.rank else copying.plan
             join = self._join(plan, table, len(rows))
             run_delta(Delta(self, join, table, rows, self.rank if is_ranked else None, copying=copying))
+            self._has_run(join)
 
     def from_all(self, rule: Rule) -> None:
         start = (HEIGHT,) if self.rank else ()
@@ -458,6 +463,7 @@ class _Forwards:
         else:
             join = self._join(plan, None, 0)
             join.run(np.full((len(start), 1), LOWEST, np.int64), 1)
+            self._has_run(join)
 
     def from_positive(self, rule: Rule, i: int, table: Table, rows: Rows) -> None:
         """Query (156): atom i is the first one in X."""
@@ -507,7 +513,13 @@ class _Forwards:
 
     def _run(self, plan: Plan, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
         """Send the bindings that an atom, the one at i, has to rows of its table through a plan."""
-        run_delta(Delta(self, self._join(plan, table, len(rows)), table, rows, rank, atom, kind, i))
+        join = self._join(plan, table, len(rows))
+        run_delta(Delta(self, join, table, rows, rank, atom, kind, i))
+        self._has_run(join)
+
+    def _has_run(self, join: Join) -> None:
+        if self._joined is not None:
+            self._joined(join)
 
     def _join(self, plan: Plan, table: Table | None, rows: int) -> Join:
         """Return a run of a plan that begins with this many rows of a table."""

@@ -29,6 +29,9 @@ LOOK_UP = 3
 #: Bindings from which on it pays to ask whether they meet.
 FEWEST_TO_MEET = 256
 
+#: Rows of a walk that take as long as a binding.
+WALKED = 8
+
 _FEWEST_MARKS = 32
 
 
@@ -56,14 +59,17 @@ class Meeting:
 
     def matches(
         self, which: npt.NDArray[np.int64], truths: Mapping[Place, Truth], room: int
-    ) -> Iterator[tuple[Rows, tuple[Rows, Rows], int]]:
-        """Yield bindings, by their places in `which`, with a row of each atom, as many as there is room for."""
+    ) -> Iterator[tuple[Rows, tuple[Rows, Rows], int, int]]:
+        """Yield bindings, by their places in `which`, with a row of each atom, as many as there is room for.
+
+        After their number comes the number of rows that were walked to find them.
+        """
         parents, near, distant = (np.empty(room, np.int32) for _ in range(3))
         keys, wanted = self._keys.take(which), self._far_wanted.take(which, 0)
         if wanted.shape[1] == 1:
             wanted = wanted[:, 0]  # most keys are single values, and one number is compared in half the time
         (join, far), index, far_index = self._joins, self._index, self._far_index
-        cursor = np.array([0, 0, 0, -1])
+        cursor = np.array([0, 0, 0, -1, 0])
         while cursor[0] < len(keys):
             # The tables may have grown, and their arrays moved, since the last time round.
             count = meet(
@@ -73,7 +79,7 @@ class Meeting:
                 (far.table.rows, self._columns[1], far.table.flags, truths[far.place]),
                 np.array(far.known), cursor, (parents, near, distant),
             )  # fmt: skip
-            yield parents, (distant, near) if self.near else (near, distant), count
+            yield parents, (distant, near) if self.near else (near, distant), count, int(cursor[4])
 
 
 def side_with_runs(wanted: tuple[Codes, Codes]) -> int | None:
@@ -159,7 +165,8 @@ def meet(keys, near_index, near_table, wanted, far_index, far_table, far_columns
     """Write bindings with a row of the near and one of the far atom, which agree on a column each; return how many.
 
     `wanted` are the values that bindings have in the other columns of the far atom. The cursor holds the first binding
-    of a run, how far the blocks of both atoms have been walked for it, and the next binding to be written or -1.
+    of a run, how far the blocks of both atoms have been walked for it, the next binding to be written or -1, and at
+    last, for the caller, the rows that this call has walked.
 
         near_index, far_index   slots, entries and pool of an index of blocks
         near_table, far_table   rows, the column on which the atoms agree, flags, and the truth table of the set
@@ -170,8 +177,8 @@ def meet(keys, near_index, near_table, wanted, far_index, far_table, far_columns
     rows, column, flags, truth = near_table
     far_rows, far_column, far_flags, far_truth = far_table
     parents, matches, far_matches = triples
-    result, tried = 0, 0
-    start, near, far, binding = cursor
+    result, tried, walked = 0, 0, 0
+    start, near, far, binding = cursor[0], cursor[1], cursor[2], cursor[3]
     marks, following = np.empty(0, np.int32), np.empty(len(keys), np.int32)
     while start < len(keys):
         stop = end_of_run(keys, start)
@@ -207,7 +214,7 @@ def meet(keys, near_index, near_table, wanted, far_index, far_table, far_columns
                             binding = np.int64(marks[at])
                     while binding >= 0:
                         if result == len(parents):
-                            cursor[0], cursor[1], cursor[2], cursor[3] = start, near, far, binding
+                            cursor[0], cursor[1], cursor[2], cursor[3], cursor[4] = start, near, far, binding, walked
                             return result
                         parents[result] = binding
                         matches[result] = row
@@ -216,12 +223,14 @@ def meet(keys, near_index, near_table, wanted, far_index, far_table, far_columns
                         binding = np.int64(following[binding])
                     far += 1
                 tried += far_length
+                walked += far_length
                 far = 0
             near += 1
             if tried - result > PATIENCE:
-                cursor[0], cursor[1], cursor[2], cursor[3] = start, near, 0, -1
+                cursor[0], cursor[1], cursor[2], cursor[3], cursor[4] = start, near, 0, -1, walked
                 return result
         near = 0
+        walked += stop - start
         start = stop
-    cursor[0] = start
+    cursor[0], cursor[4] = start, walked
     return result

@@ -123,6 +123,8 @@ def reduce_if_it_pays(delta: Delta) -> None:
     with delta.run.context.marked(partners) as truth:
         reduced = delta.join.within(Reduced(delta.join.truths, truth))
         run_delta(delta._replace(join=reduced, rows=rows), AFTER_TRIAL)
+    delta.join.made[-1] += reduced.made[-1]
+    delta.join.tried += reduced.bindings
 
 
 # -- meeting in the middle ---------------------------------------------------------------------------------------------

@@ -112,6 +112,7 @@ def run_side_by_side(
                 break
             chunk = waiting.popleft()
             join.made = [a + b for a, b in zip(join.made, chunk.came, strict=True)]
+            join.tried += chunk.tried
     _enter(join, pieces)
 
 
@@ -168,6 +169,10 @@ class _Chunk:
     def came(self) -> list[int]:
         """The bindings that came to each step."""
         return self._join.made
+
+    @property
+    def tried(self) -> int:
+        return self._join.tried
 
     @property
     def is_full(self) -> bool:
