@@ -5,42 +5,40 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from upheld.data.change import Change
-from upheld.data.relation import Relation
 from upheld.errors import ConstraintViolated, UpheldError, UpheldWarning
-from upheld.explain import Explanation, Failure, Proof, ProofStep
-from upheld.language.syntax.ast import Program
-from upheld.language.types.records import Record
-from upheld.materialisation.build import materialise, restore
-from upheld.materialisation.materialisation import Materialisation
-from upheld.materialisation.persistence.kept import Keeping
-from upheld.materialisation.programs import parse
-from upheld.materialisation.progress import Progress
-from upheld.materialisation.reports.history import FactEvent, FactHistory
-from upheld.materialisation.reports.memory import Memory
-from upheld.materialisation.reports.profile import Profile
-from upheld.materialisation.reports.program_change import ProgramChange
-from upheld.materialisation.updates.stream import Arrivals
-from upheld.materialisation.updates.transaction import Transaction
-from upheld.materialisation.versions.snapshot import Snapshot
-from upheld.runs.apply import apply, read_updates
-from upheld.runs.check import Report, check
-from upheld.runs.history import history
-from upheld.runs.run import Run, load, run
-from upheld.runtime.limits import Limits
-from upheld.runtime.statistics import Statistics
-from upheld.tables.reading import read_table, table_files
-from upheld.updatefiles import Update
 
 if TYPE_CHECKING:
     from upheld import rdf
+    from upheld.data.change import Change
+    from upheld.data.relation import Relation
     from upheld.engines.spark.sparkengine import SparkEngine
+    from upheld.explain import Explanation, Failure, Proof, ProofStep
     from upheld.ingest.functors import functor
+    from upheld.language.syntax.ast import Program
+    from upheld.language.types.records import Record
+    from upheld.materialisation.build import materialise, restore
+    from upheld.materialisation.build import materialise as materialize
+    from upheld.materialisation.materialisation import Materialisation
+    from upheld.materialisation.persistence.kept import Keeping
+    from upheld.materialisation.programs import parse
+    from upheld.materialisation.progress import Progress
+    from upheld.materialisation.reports.history import FactEvent, FactHistory
+    from upheld.materialisation.reports.memory import Memory
+    from upheld.materialisation.reports.profile import Profile
+    from upheld.materialisation.reports.program_change import ProgramChange
+    from upheld.materialisation.updates.stream import Arrivals
+    from upheld.materialisation.updates.transaction import Transaction
+    from upheld.materialisation.versions.snapshot import Snapshot
     from upheld.pipeline import Pipeline
+    from upheld.runs.apply import apply, read_updates
+    from upheld.runs.check import Report, check
+    from upheld.runs.history import history
+    from upheld.runs.run import Run, load, run
+    from upheld.runtime.limits import Limits
+    from upheld.runtime.statistics import Statistics
     from upheld.spark.session import open_session as spark_session
-
-#: `materialise`, in the other spelling.
-materialize = materialise
+    from upheld.tables.reading import read_table, table_files
+    from upheld.updatefiles import Update
 
 __version__ = "0.1.0"
 
@@ -91,27 +89,63 @@ __all__ = [
     "table_files",
 ]
 
+#: The module of each name that is imported when it is first asked for. Most programs use few of them, and all
+#: together load four hundred modules; a test compares this table with the imports for type checkers above.
+_HOMES = {
+    "Arrivals": "upheld.materialisation.updates.stream",
+    "Change": "upheld.data.change",
+    "Explanation": "upheld.explain",
+    "FactEvent": "upheld.materialisation.reports.history",
+    "FactHistory": "upheld.materialisation.reports.history",
+    "Failure": "upheld.explain",
+    "Keeping": "upheld.materialisation.persistence.kept",
+    "Limits": "upheld.runtime.limits",
+    "Materialisation": "upheld.materialisation.materialisation",
+    "Memory": "upheld.materialisation.reports.memory",
+    "Pipeline": "upheld.pipeline",
+    "Profile": "upheld.materialisation.reports.profile",
+    "Program": "upheld.language.syntax.ast",
+    "ProgramChange": "upheld.materialisation.reports.program_change",
+    "Progress": "upheld.materialisation.progress",
+    "Proof": "upheld.explain",
+    "ProofStep": "upheld.explain",
+    "Record": "upheld.language.types.records",
+    "Relation": "upheld.data.relation",
+    "Report": "upheld.runs.check",
+    "Run": "upheld.runs.run",
+    "Snapshot": "upheld.materialisation.versions.snapshot",
+    "SparkEngine": "upheld.engines.spark.sparkengine",
+    "Statistics": "upheld.runtime.statistics",
+    "Transaction": "upheld.materialisation.updates.transaction",
+    "Update": "upheld.updatefiles",
+    "apply": "upheld.runs.apply",
+    "check": "upheld.runs.check",
+    "functor": "upheld.ingest.functors",
+    "history": "upheld.runs.history",
+    "load": "upheld.runs.run",
+    "materialise": "upheld.materialisation.build",
+    "materialize": "upheld.materialisation.build",
+    "parse": "upheld.materialisation.programs",
+    "read_table": "upheld.tables.reading",
+    "read_updates": "upheld.runs.apply",
+    "restore": "upheld.materialisation.build",
+    "run": "upheld.runs.run",
+    "spark_session": "upheld.spark.session",
+    "table_files": "upheld.tables.reading",
+}
+
+#: The names that these have in their modules, where they have others. `materialize` is the other spelling.
+_NAMES_AT_HOME = {"materialize": "materialise", "spark_session": "open_session"}
+
 
 def __getattr__(name: str) -> object:
-    """Import what most programs do not use when it is first asked for."""
-    if name == "Pipeline":
-        from upheld.pipeline import Pipeline
-
-        return Pipeline
-    if name == "functor":
-        from upheld.ingest.functors import functor
-
-        return functor
+    """Import a public name when it is first asked for."""
     if name == "rdf":
         return import_module("upheld.rdf")
-    if name == "spark_session":
-        from upheld.spark.session import open_session
-
-        return open_session
-    if name == "SparkEngine":
-        from upheld.engines.spark.sparkengine import SparkEngine
-
-        return SparkEngine
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), _NAMES_AT_HOME.get(name, name))
+        globals()[name] = value  # later uses find it there
+        return value
     hint = "; it is spelt 'Materialisation'" if name == "Materialization" else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 

@@ -9,9 +9,9 @@ import functools
 import inspect
 import os
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, UsageError, quote
 from upheld.language.syntax.ast import Program
 from upheld.language.terms.ntriples import is_graph

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from upheld.dataclass import dataclass
 from upheld.source import Span
 
 #: The note of a `KeyboardInterrupt` that came after a run had written all outputs.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
 from functools import cached_property, partial
 
+from upheld.dataclass import dataclass
 from upheld.errors import EvaluationError, Problem, quote
 from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule, expression_variables
 from upheld.language.core_text import value_text

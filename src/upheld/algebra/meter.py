@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
+from upheld.dataclass import dataclass
 from upheld.errors import LimitReached, Problem, quote
 from upheld.language.core import Rule
 from upheld.runtime.limits import Budget, Limits, enter_budget, leave_budget, open_budget

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import textwrap
 import traceback
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 import upheld
 from upheld import UpheldError
 from upheld.cli.commands import apply, check, demo, diff, experiments, explain, owl, pipeline, query, run, warm
+from upheld.cli.garbage import leave_modules
 from upheld.cli.messages import show, warnings_shown
 from upheld.cli.outcome import BAD_INPUT, INTERRUPTED
 from upheld.cli.standardoutput import standard_output
@@ -24,9 +24,6 @@ examples:
   upheld demo
   upheld run reach.dl -F facts -D out
 """
-
-#: Objects that may come before garbage is looked for.
-GARBAGE = 100_000
 
 COMMANDS = (run, apply, query, check, diff, explain, owl, pipeline, warm, demo, experiments)
 
@@ -81,9 +78,9 @@ def _usage(command: argparse.ArgumentParser) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: one of those in `outcome`."""
+    if arguments is None:  # the process is for this command alone
+        leave_modules()
     options = parser().parse_args(arguments)
-    # Modules are many objects that stay. To go through them while more are imported would take a tenth of a short run.
-    gc.set_threshold(GARBAGE)
     try:
         with standard_output(), warnings_shown():
             code: int = options.execute(options)

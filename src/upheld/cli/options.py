@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import upheld
+from upheld.cli.garbage import collect_at_the_end
 from upheld.errors import Problem, UpheldError, UsageError, quote
 
 
@@ -51,6 +52,7 @@ def execute_file(path: str) -> None:
     """Execute a Python file, which registers functors."""
     module = ModuleType(Path(path).stem)
     module.__file__ = path
+    collect_at_the_end()
     try:
         exec(compile(Path(path).read_bytes(), path, "exec"), vars(module))  # importing would leave bytecode beside it
     except UpheldError:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import upheld
 
-Watcher = Callable[[upheld.Progress], None]
-Committed = Callable[[upheld.Update, upheld.Change], None]
+Watcher: TypeAlias = "Callable[[upheld.Progress], None]"
+Committed: TypeAlias = "Callable[[upheld.Update, upheld.Change], None]"
 
 
 @contextmanager

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from upheld.data.change_table import ChangeTable
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, UsageError, count, nearest, quote
 from upheld.language.core import Predicate
 from upheld.pages.markup import Markup, element, first_rows, joined

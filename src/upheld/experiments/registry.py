@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
+from upheld.dataclass import dataclass
 from upheld.experiments.report.tables import Table
 
 #: Sizes by name: seconds (for tests), a minute a table, an evening for all, and the papers' own.

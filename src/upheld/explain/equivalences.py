@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, bag, derive, settle, supports
+from upheld.dataclass import dataclass
 from upheld.language.core import Core, Fact
 from upheld.language.equality.equivalences import binding_as_written
 from upheld.language.strata import Stratification, Stratum

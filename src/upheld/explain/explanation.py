@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from upheld.dataclass import dataclass
 from upheld.errors import count
 from upheld.explain.aggregates import ASKED_BY_ATOM
 from upheld.language.core import Atom, Builtin, Fact, Rule

@@ -8,11 +8,12 @@ the one that fails.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from upheld.algebra.instances import Binding, RuleInstance, evaluate_builtin, is_ready, unify
 from upheld.algebra.sets import FactSet, supports
+from upheld.dataclass import dataclass
 from upheld.explain.explanation import Failure, Literal
 from upheld.explain.unfold import Rules, Unfolded
 from upheld.language.core import Atom, Builtin, Classing, Fact, Predicate, Rule

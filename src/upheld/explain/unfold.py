@@ -8,9 +8,10 @@ project more than an atom, are the bodies of `EXISTS`, and are shown by their na
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from upheld.algebra.instances import Binding, RuleInstance, instantiate
+from upheld.dataclass import dataclass
 from upheld.explain.aggregates import Aggregates, python_values
 from upheld.language.core import Atom, Builtin, Core, CoreTerm, Fact, Rule
 from upheld.language.core_text import atom_text, with_patterns

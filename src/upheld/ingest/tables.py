@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from upheld.data.columns.coded import coded_dtype
 from upheld.data.factfiles.badrows import BadRows
 from upheld.data.relation import Relation
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem, count, described_type, quote
 from upheld.language.core import unnamed_columns
 from upheld.language.types.primitive import INT64_MAX

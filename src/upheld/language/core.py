@@ -7,9 +7,10 @@ and constants; expressions stand only in built-ins. Every constant and every ope
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
+from upheld.dataclass import dataclass
 from upheld.language.printable import Printable
 from upheld.language.syntax.ast import Constant, Directive, Program, TypeDeclaration, Variable
 from upheld.language.types.functors import Functor, functor

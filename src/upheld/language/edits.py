@@ -8,8 +8,9 @@ have already; a whole new program is compiled and compared rule by rule, by thei
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, ProgramError, UsageError, quote
 from upheld.language.compile import compile_program
 from upheld.language.core import Aggregation, Core, Fact, Predicate, Rule

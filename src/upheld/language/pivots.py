@@ -22,8 +22,9 @@ then each group is in one part. The values of an aggregate over a whole relation
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from upheld.dataclass import dataclass
 from upheld.errors import quote
 from upheld.language.core import Aggregation, Atom, Core, CoreTerm, Predicate, Rule, unnamed_columns
 from upheld.language.syntax.ast import Constant, Variable

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact, Predicate

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Protocol, TypeVar
 
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.atom_patterns import (
     Pattern,

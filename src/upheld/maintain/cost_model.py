@@ -18,11 +18,11 @@ measurements of the calibration workloads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import expm1, log1p, prod
 
 from upheld.algebra.counters import Ranks
 from upheld.algebra.sets import FactSet
+from upheld.dataclass import dataclass
 from upheld.language.core import Rule
 from upheld.language.strata import Stratification, Stratum
 

@@ -23,10 +23,10 @@ only more work. The bookkeeping (counters, ranks, traces) is that of the state w
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from upheld.algebra.counters import RowsByName
 from upheld.algebra.sets import FactSet, settle
+from upheld.dataclass import dataclass
 from upheld.maintain.update import Layer, LookAhead, Outcome, Requested, State, Update, step
 
 

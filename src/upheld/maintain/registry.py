@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from upheld.algebra.counters import RowsByName, SmallUpdate
 from upheld.algebra.engine import Engine, Remote, carry_out
 from upheld.algebra.sets import FactSet
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.strata import Stratification
 from upheld.maintain.adaptive import adaptive

@@ -23,9 +23,10 @@ must be split after all, the bookkeeping and the facts are begun anew.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from upheld.algebra.sets import FactSet, settle
+from upheld.dataclass import dataclass
 from upheld.errors import ProgramError
 from upheld.language.core import Atom, Core, Predicate, Rule
 from upheld.language.edits import changed

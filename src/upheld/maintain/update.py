@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeVar
 
 from upheld.algebra.counters import RowsByName
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, settle
+from upheld.dataclass import dataclass
 from upheld.language.strata import Stratification, Stratum
 from upheld.maintain.aggregates import maintain_aggregates
 from upheld.maintain.bookkeeping import Bookkeeping

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from upheld.data.change import relation_of
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
+from upheld.dataclass import dataclass
 from upheld.errors import ConstraintViolated, Problem, count, quote
 from upheld.explain import Explanation
 from upheld.language.core import Atom, Core, Fact, Predicate

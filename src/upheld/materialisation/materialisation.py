@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import overload
@@ -15,6 +14,7 @@ from upheld.algebra.sets import settle
 from upheld.arguments import ALGORITHM_OR_NONE, PROGRAM_OR_NONE, RULES, SOURCE, UPDATES, checked
 from upheld.data.change import Change
 from upheld.data.columns import Row
+from upheld.dataclass import dataclass
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.core import Core
 from upheld.language.edits import Edit

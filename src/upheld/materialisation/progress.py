@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from upheld.algebra.meter import Watcher
+from upheld.dataclass import dataclass
 from upheld.errors import count, quote
 from upheld.language.core import Rule
 from upheld.language.strata import Stratification

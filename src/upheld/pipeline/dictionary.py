@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.data.stored import TEXTS
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem, quote
 from upheld.pipeline.layouts import bits_of
 from upheld.pipeline.sinks import Writer

@@ -6,11 +6,12 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any
 
 from upheld.data.factfiles.reading import unreadable
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, UsageError, described_type, nearest, quote, warn
 from upheld.language.syntax.ast import Program
 from upheld.materialisation.programs import parse

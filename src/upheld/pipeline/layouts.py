@@ -7,7 +7,6 @@ predicate without arguments has one column all the same, which is always zero: a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from upheld.dataclass import dataclass
 from upheld.language.core import Predicate
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import INT64_MAX, normalise_float

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from upheld.dataclass import dataclass
 from upheld.errors import count
 from upheld.language.syntax.ast import Program
 from upheld.spark.titles import title

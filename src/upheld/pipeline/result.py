@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from upheld.dataclass import dataclass
 from upheld.pipeline.report import RunReport
 
 if TYPE_CHECKING:

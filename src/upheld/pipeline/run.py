@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
 
@@ -17,6 +16,7 @@ from pyspark.sql import functions as F
 
 from upheld.data.columns import Columns
 from upheld.data.stored import TEXTS, StoredFacts, StoredFile
+from upheld.dataclass import dataclass
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import Problem, UpheldError, UsageError, count, nearest, quote, warn
 from upheld.language.compile import compile_program

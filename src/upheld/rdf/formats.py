@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from upheld.data.relation import missing_package
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem, nearest, quote
 
 

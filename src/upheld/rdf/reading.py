@@ -10,7 +10,7 @@ import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from upheld.arguments import checked
 from upheld.data.columns import Columns, Row, Texts
 from upheld.data.factfiles.reading import read_bytes
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem, UsageError, quote
 from upheld.language.terms.vocabulary import QUAD, TRIPLE
 from upheld.rdf.entities import problem_of_entities

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upheld.data.change import Change
 from upheld.data.columns import Row
 from upheld.data.relation import Relation, missing_package
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, UsageError, quote
 from upheld.language.queries import term_parameter
 from upheld.language.terms.ntriples import is_statement

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from upheld.data.columns import Row
 from upheld.data.factfiles.badrows import EXPECTED, BadRows
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.writing import Output, Writer, write_all
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem, UsageError, count, quote
 from upheld.language.terms.ntriples import NotATerm, are_canonical, is_statement, term_of
 from upheld.language.terms.vocabulary import PREFIXES

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, ProgramError, count, quote
 from upheld.language.core import Core, Rule
 from upheld.language.growth import growing_rules

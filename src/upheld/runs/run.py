@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from upheld.arguments import PATH_OR_NONE, checked
 from upheld.data.columns import Row
 from upheld.data.factfiles import Format, Output, Reader, Writer, facts_text, input_rows, stdout_text, write_all
 from upheld.data.factfiles.side_by_side import read_side_by_side
+from upheld.dataclass import dataclass
 from upheld.engines import chosen_engine, chosen_threads, facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, UsageError, count, quote, warn
 from upheld.language.compile import Compiled

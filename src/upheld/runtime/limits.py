@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import ParamSpec, TypeVar, cast
 
+from upheld.dataclass import dataclass
 from upheld.errors import LimitReached, Problem, UsageError, quote
 
 A = ParamSpec("A")

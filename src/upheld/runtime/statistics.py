@@ -9,9 +9,10 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ParamSpec, TypeVar
 
+from upheld.dataclass import dataclass
 from upheld.pages.markup import element, joined, table
 
 A = ParamSpec("A")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote as escaped
 from urllib.parse import unquote
@@ -15,6 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import functions as F
 
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem
 from upheld.spark.gateway import Gateway
 from upheld.spark.paths import verbatim

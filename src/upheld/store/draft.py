@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote as escaped
 from uuid import uuid4
 
 from upheld.data.relation import Relation, missing_package
+from upheld.dataclass import dataclass
 from upheld.errors import UpheldError
 from upheld.language.core import Predicate
 from upheld.runtime.interruptions import uninterrupted

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from upheld.data.change import ByRelation
 from upheld.data.columns import Row
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem
 from upheld.language.core import Core
 from upheld.language.edits import program_of

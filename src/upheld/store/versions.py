@@ -21,12 +21,13 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from upheld.data.columns import Row
 from upheld.data.factfiles.reading import unreadable
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem, UpheldError, UsageError, quote
 from upheld.store.access import reading, writing
 from upheld.store.files import Checksum, Files, LocalFiles

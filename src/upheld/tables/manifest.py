@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property
@@ -21,6 +21,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from upheld.data.change import relation_of
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem
 from upheld.language.core import Predicate
 from upheld.language.types.columns import column_type

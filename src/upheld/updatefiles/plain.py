@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
 from operator import methodcaller
 
 from upheld.data.columns import Row
+from upheld.dataclass import dataclass
 from upheld.language.core import Predicate
 from upheld.language.syntax.directives import ESCAPES_HERE
 from upheld.language.terms.ntriples import are_canonical

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem, count, nearest, quote
 from upheld.ingest.fitting import is_missing
 from upheld.ingest.tables import check_distinct, order_of

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from upheld.data.columns import Row
 from upheld.data.relation import coded_columns, decoded
+from upheld.dataclass import dataclass
 from upheld.errors import quote
 from upheld.language.core import Predicate
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import upheld
+from upheld.cli.garbage import collect_at_the_end
 from upheld.cli.limits import add_limits
 from upheld.cli.loading import materialised
 from upheld.cli.options import add_evaluation, add_files, add_program
@@ -70,6 +71,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
+    if options.sql:
+        collect_at_the_end()
     if not options.sparql and (alone := "--format" if options.format else "--to" if options.to else None):
         raise UsageError(Problem("bad-argument", f"`{alone}` needs `--sparql`", place=alone))
     if options.sparql and options.explain:

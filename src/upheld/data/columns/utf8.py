@@ -6,11 +6,11 @@ This file loads without NumPy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from upheld.data.columns import Dictionary, Texts
+from upheld.dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,11 +6,12 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
 
+from upheld.dataclass import dataclass
 from upheld.errors import WRITTEN, FactsError, Problem, quote, warn
 from upheld.runtime.interruptions import uninterrupted
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Callable, Iterable, Sequence, Sized
-from dataclasses import dataclass
 from pathlib import Path
 
 from upheld.data.columns import Row
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.jsonfiles import json_text, stored
 from upheld.data.factfiles.replacement import NewFile, Replacement, unwritable
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem, quote
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import float_text

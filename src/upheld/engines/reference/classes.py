@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
@@ -12,6 +11,7 @@ from upheld.algebra.equality import Classes, Constants, Difference
 from upheld.algebra.expansion import Expansions, Parts, between, pair_blocks
 from upheld.algebra.rounds import ClassesRoundByRound
 from upheld.algebra.sets import FactSet, SetEngine
+from upheld.dataclass import dataclass
 from upheld.engines.reference.sets import CountedFacts, Facts, own_set
 from upheld.language.core import Fact
 from upheld.language.equality.equality import Equality

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from uuid import uuid4
 
 import numpy as np
@@ -13,6 +12,7 @@ from pyarrow import parquet
 
 from upheld.data.columns import Columns
 from upheld.data.relation import Relation, arrow_for_spark
+from upheld.dataclass import dataclass
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import upheld
+from upheld.dataclass import dataclass
 from upheld.experiments.data.facts import Facts, count
 from upheld.experiments.measuring.sampling import sample
 from upheld.experiments.measuring.spending import updated

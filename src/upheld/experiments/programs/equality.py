@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import count as numbers_from
 from pathlib import Path
 
 import numpy as np
 
 import upheld
+from upheld.dataclass import dataclass
 from upheld.experiments.data.facts import Facts, Numbers
 from upheld.experiments.data.zipf import ATOM, arities, zipf
 from upheld.experiments.programs import cyc, rulesets

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from statistics import median
 
+from upheld.dataclass import dataclass
 from upheld.experiments.report.tables import Table, number
 
 #: The tables of all experiments by id; unmeasured ones have the papers' numbers alone.

@@ -8,9 +8,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from upheld.dataclass import dataclass
 from upheld.experiments.catalogue import experiments
 from upheld.experiments.measuring.measure import folder_of, load
 from upheld.experiments.papers import paper1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import median
 
+from upheld.dataclass import dataclass
 from upheld.experiments.report.claims import Claim, Outcome, Tables, at_most, faster, pairs, range_of
 from upheld.experiments.report.plots import is_summary
 from upheld.experiments.report.tables import number

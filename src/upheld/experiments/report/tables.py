@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from upheld.dataclass import dataclass
 from upheld.experiments.measuring.statistics import Mean
 from upheld.experiments.published import Printed
 

@@ -7,8 +7,9 @@ every fact a constant may be replaced by one that equals it. Symmetry and transi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.language.core import Aggregation, Atom, Core, CoreTerm, Fact, Predicate, Rule
 from upheld.language.equality.equivalences import by_classes

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
+from upheld.dataclass import dataclass
 from upheld.language.core import Atom, Builtin, Classing, Core, CoreTerm, Predicate, Rule
 from upheld.language.substitution import substitute_atom
 from upheld.language.syntax.ast import Constant, Variable

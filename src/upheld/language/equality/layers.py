@@ -20,10 +20,11 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, combinations
 from typing import NamedTuple, TypeVar
 
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.atom_patterns import pattern_of, share_an_instance
 from upheld.language.core import Aggregation, Atom, Builtin, Core, CoreTerm, Predicate, Rule

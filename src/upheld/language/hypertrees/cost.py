@@ -14,10 +14,10 @@ are joined in it, wherever that is first: a covered atom only makes a join small
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
+from upheld.dataclass import dataclass
 from upheld.language.core import Rule
 from upheld.language.hypertrees.decomposition import Decomposition, Node, complete, is_complete, violations
 from upheld.language.hypertrees.estimates import Estimate, Statistics, estimate_atom, estimate_join, table_of

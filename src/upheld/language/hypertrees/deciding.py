@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.hypertrees.acyclicity import is_acyclic, join_tree

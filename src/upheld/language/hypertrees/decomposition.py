@@ -9,8 +9,8 @@ join of all nodes is the join of all atoms.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from upheld.dataclass import dataclass
 from upheld.language.hypertrees.hypergraph import Hypergraph
 
 

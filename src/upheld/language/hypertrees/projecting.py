@@ -16,8 +16,9 @@ Any node can be the root. The one with the fewest rows by the estimate is taken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from upheld.dataclass import dataclass
 from upheld.language.core import Atom, Builtin, Rule
 from upheld.language.hypertrees.cost import Costs
 from upheld.language.hypertrees.rewriting import Acyclic, Nodes

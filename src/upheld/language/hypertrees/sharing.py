@@ -19,8 +19,9 @@ than it takes to join and to store them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from upheld.dataclass import dataclass
 from upheld.language.core import Atom, Builtin, Rule
 from upheld.language.hypertrees.cost import Costs
 from upheld.language.hypertrees.estimates import Statistics, Table, estimate_atom, estimate_join, table_of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from upheld.dataclass import dataclass
 from upheld.errors import Problem
 from upheld.language.core import Aggregation
 from upheld.language.syntax.ast import Aggregate, Atom, Clause, Program

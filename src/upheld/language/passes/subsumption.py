@@ -12,8 +12,9 @@ comparison must be strict: otherwise two facts would give way to each other, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from upheld.dataclass import dataclass
 from upheld.errors import count, nearest, quote
 from upheld.language.passes.draft import Draft
 from upheld.language.syntax.ast import (

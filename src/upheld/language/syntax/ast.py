@@ -7,8 +7,9 @@ Spans hold the place in the source; they are ignored by equality, so a program e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from upheld.dataclass import dataclass
 from upheld.language.printable import Printable
 from upheld.language.values import Value
 from upheld.source import Span

@@ -10,10 +10,11 @@ A parameter means what its argument means where the argument was written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any
 
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, count, nearest, quote
 from upheld.language.syntax.ast import (
     Atom,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import ClassVar, NoReturn
 
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.syntax.ast import (
     Aggregate,

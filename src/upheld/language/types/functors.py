@@ -14,11 +14,11 @@ import hashlib
 import math
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.types import dates, records
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, rescaled

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import chain, repeat
 from typing import Any
 
+from upheld.dataclass import dataclass
 from upheld.language.syntax.directives import ESCAPES_HERE, quoted
 from upheld.language.terms.terms import NoValue
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name

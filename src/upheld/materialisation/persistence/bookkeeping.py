@@ -8,7 +8,6 @@ of other rules, or without the counters that the algorithm needs, is not used: a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -16,6 +15,7 @@ from upheld.algebra.engine import Engine, Remote
 from upheld.algebra.sets import FactSet
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
+from upheld.dataclass import dataclass
 from upheld.language.atom_patterns import pattern_of
 from upheld.language.core import Core, Predicate
 from upheld.language.normal_form import normal_text

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from upheld.data.change import ByRelation, Change
 from upheld.data.columns import Columns, Row
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem, UsageError, warn
 from upheld.language.core import Core
 from upheld.materialisation.versions.views import net

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +14,7 @@ from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet
 from upheld.data.relation import Relation
 from upheld.data.stored import unshared
+from upheld.dataclass import dataclass
 from upheld.language.core import Predicate
 from upheld.materialisation.persistence import saved_rows
 from upheld.materialisation.persistence.facts import Facts

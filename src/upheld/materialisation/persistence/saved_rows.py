@@ -6,12 +6,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from upheld.data.columns import Columns, Row
 from upheld.data.factfiles.reading import unreadable
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError
 from upheld.ingest import facts_of
 from upheld.store import SavedRelation, Store

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from upheld.data.change import ByRelation, Change
 from upheld.data.relation import Relation
+from upheld.dataclass import dataclass
 from upheld.errors import count
 from upheld.explain import Explanation, Proof
 from upheld.explain.explanation import LEVELS_SHOWN

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from upheld.algebra.engine import MemoryUse, TableSize
 from upheld.data.change import unknown_relation
+from upheld.dataclass import dataclass
 from upheld.errors import UsageError, count
 from upheld.language.core import Predicate
 from upheld.pages.markup import table

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from upheld.algebra.meter import Work, WorkByRule
 from upheld.data.change import Change
 from upheld.data.factfiles.replacement import Replacement, unwritable
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, count
 from upheld.language.core import Rule
 from upheld.language.core_text import rule_text

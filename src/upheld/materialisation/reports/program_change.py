@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from upheld.data.change import Change
+from upheld.dataclass import dataclass
 from upheld.errors import count
 from upheld.language.core import Core, Predicate, Rule
 from upheld.language.edits import changed, program_of

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from upheld.data.change import Change
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, quote
 from upheld.explain import Explainer, Explanation
 from upheld.language.core import Core, Fact, Rule

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, quote
 from upheld.explain import Explanation
 from upheld.language.core import Atom, Fact

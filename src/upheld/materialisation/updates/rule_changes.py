@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from upheld.data.columns import Row
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, UsageError
 from upheld.language.core import Core, Fact, Predicate, Rule
 from upheld.language.edits import Edit, edit, evaluated, other_types, replacing

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from upheld.data.change import Change
 from upheld.data.columns import Row
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.core import Fact
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from upheld.arguments import SOURCE, UPDATES, checked
 from upheld.data.change import mixed_sources
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, UpheldError, UsageError, described_type, quote
 
 #: An update as a stream brings it, as it waits to be made, and what comes of it.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from upheld.dataclass import dataclass
 from upheld.errors import LimitReached, Problem, ProgramError, count, quote
 from upheld.language.pivots import Obstacle, Pivots
 from upheld.pipeline.job import Settings

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyspark.sql import DataFrame
+
+from upheld.dataclass import dataclass
 
 
 class Frames(Mapping[str, DataFrame]):

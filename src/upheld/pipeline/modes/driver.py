@@ -7,7 +7,7 @@ a small part of what Spark takes for that. Else they come as ids, and each disti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from upheld.data.columns import Column, Columns, Texts
 from upheld.data.relation import Relation
 from upheld.data.stored import TEXTS, StoredFacts, numbers
+from upheld.dataclass import dataclass
 from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
 
 from upheld.data.columns import Texts
 from upheld.data.relation import Relation, arrow_texts
+from upheld.dataclass import dataclass
 from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core

@@ -7,7 +7,6 @@ RDD, which takes neither a plan nor generated code to hold: in CPU seconds half 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -17,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from upheld.dataclass import dataclass
 from upheld.pipeline.layouts import Layout
 from upheld.spark.gateway import count_in_java
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Protocol
 from urllib.parse import quote
@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from upheld.data.factfiles.reading import Unpacked
 from upheld.data.stored import TEXTS, StoredFile, write_stored
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError
 from upheld.language.terms.ntriples import are_canonical
 from upheld.language.terms.ntriples_grammar import PLAIN_TRIPLE

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from pyspark.sql import functions as F
 
 from upheld.data.factfiles.reading import GZIP_MAGIC, Unpacked
 from upheld.data.relation import missing_package
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError
 from upheld.language.terms.terms import escape
 from upheld.pipeline.sources.ntriples import NAMES

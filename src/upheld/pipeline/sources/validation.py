@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from functools import reduce
 from urllib.parse import unquote
@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, Observation, Row
 from pyspark.sql import functions as F
 
 from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN, EXPECTED, column_name
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem, count, quote
 from upheld.language.core import Predicate
 from upheld.language.terms.ntriples import CANONICAL, NotATerm, term

@@ -16,12 +16,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
 from upheld.data.change import Change
 from upheld.data.relation import Relation, arrow_for_spark
+from upheld.dataclass import dataclass
 from upheld.errors import UpheldError
 from upheld.language.core import Core
 from upheld.materialisation.lifecycle import draft_of

@@ -6,13 +6,14 @@ import json
 import re
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from upheld.dataclass import dataclass
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import FactsError, Problem, count
 from upheld.language.core import Core

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from upheld.data.columns import Row
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem, UpheldError, UsageError
 from upheld.language.core import Predicate
 from upheld.pipeline.job import Stream

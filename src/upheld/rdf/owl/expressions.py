@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from upheld.dataclass import dataclass
 from upheld.language.terms.vocabulary import PREFIXES
 from upheld.rdf.owl.graph import Graph, Malformed
 

@@ -15,12 +15,13 @@ what is both the same as and different from something.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 from pathlib import Path
 
 from upheld.arguments import checked
 from upheld.data.factfiles.replacement import Replacement, unwritable
+from upheld.dataclass import dataclass
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Term, Variable
 from upheld.language.syntax.printer import to_text

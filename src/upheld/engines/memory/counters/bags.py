@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, Instances
+from upheld.dataclass import dataclass
 from upheld.engines.memory.counters.counting import Counts, counted, numbers_of, scratch
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.sinks import fitted, made_rows

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from upheld.dataclass import dataclass
 from upheld.engines.memory.kernels import copies as copy_kernels
 from upheld.engines.memory.kernels.groups import group_rows
 from upheld.engines.memory.kernels.rows import CHUNK

@@ -9,12 +9,12 @@ side effects: if it meets too many rows, and for rules that compute, the caller 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from upheld.dataclass import dataclass
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.delta_index import Occurrence

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from upheld.algebra.instances import GENERATOR, cheapest_first, effort, is_ready
+from upheld.dataclass import dataclass
 from upheld.engines.memory.plans.plan import Literal, Place, Plan, Planner
 from upheld.language.core import Atom, Builtin, CoreTerm, Rule
 from upheld.language.strata import Stratum

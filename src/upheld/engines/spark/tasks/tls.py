@@ -11,10 +11,11 @@ import os
 import ssl
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from multiprocessing.connection import Connection
 from typing import Any
 
+from upheld.dataclass import dataclass
 from upheld.errors import Problem, UsageError
 
 #: Settings of a session that ask for encryption between its processes.

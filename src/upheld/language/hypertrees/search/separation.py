@@ -11,9 +11,10 @@ Sets of edges and of vertices are numbers, a bit for each member.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from upheld.dataclass import dataclass
 from upheld.language.hypertrees.decomposition import Decomposition, Node
 from upheld.language.hypertrees.hypergraph import Hypergraph, bits
 from upheld.language.hypertrees.search.limit import Limit
