@@ -209,6 +209,16 @@ def test_other_attributes_of_an_extending_class_may_change() -> None:
         del noted.b
 
 
+def test_a_class_without_documentation_has_its_name() -> None:
+    """The library would work out a signature."""
+
+    @dataclass
+    class Bare:
+        a: int
+
+    assert Bare.__doc__ == "Bare"
+
+
 def test_an_object_may_contain_itself() -> None:
     """Its text ends."""
 

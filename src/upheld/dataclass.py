@@ -22,6 +22,8 @@ else:
         """Make a dataclass of a class, with the options of `dataclasses.dataclass` that Upheld uses."""
 
         def make(cls):
+            # The library documents a class that is not by its signature, which would take as long as all the rest.
+            cls.__doc__ = cls.__doc__ or cls.__name__
             cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
             methods = _compiled(cls, frozen, eq)
             if repr:
