@@ -19,7 +19,7 @@ from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.edits import exchanged, replacing
 from upheld.language.equality.equality import with_equality
-from upheld.language.hypertrees.deciding import check_mode
+from upheld.language.hypertrees.modes import check_mode
 from upheld.language.lints.programs import lint, some, unused_facts, without_facts
 from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Program

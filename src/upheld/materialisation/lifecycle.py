@@ -20,7 +20,7 @@ from upheld.engines import EngineChoice, chosen_threads, facts_reader, open_engi
 from upheld.errors import Problem, UsageError, count, warn
 from upheld.language.core import Core, Predicate
 from upheld.language.growth import growing_rules
-from upheld.language.hypertrees.deciding import Decision
+from upheld.language.hypertrees.modes import Decision
 from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.printer import to_text
 from upheld.maintain.update import Requested, State

@@ -24,8 +24,8 @@ from upheld.explain import Explainer, Explanation, ProofStep
 from upheld.ingest.by_relation import fitted_facts
 from upheld.language.core import Core, Fact, Predicate
 from upheld.language.equality.equivalences import asking_for_classes
-from upheld.language.hypertrees.deciding import Decision
 from upheld.language.hypertrees.drawing import decision_lines
+from upheld.language.hypertrees.modes import Decision
 from upheld.language.queries import Query, compile_fact, compile_query
 from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.files import query_prefixes

@@ -1,29 +1,18 @@
-"""Which rules are decomposed: the three approaches that paper 4 compares (section 5), and one that goes by estimates.
-
-- `never` is the paper's *standard* approach: no rule is decomposed.
-- `all` is its *HD*: every rule is, an acyclic one along its join tree, with a relation for each node.
-- `always` is its *combined* approach: every cyclic rule that has a decomposition is, and acyclic ones are not.
-- `auto` is ours: of the cyclic rules, those for which the estimate says that it pays.
-"""
+"""Decisions about the rules that may be decomposed, by the estimates of what their joins take."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.core import Atom, Core, Rule
-from upheld.language.hypertrees.acyclicity import is_acyclic, join_tree
+from upheld.language.hypertrees.acyclicity import join_tree
 from upheld.language.hypertrees.cost import Choice, Costs, choose
 from upheld.language.hypertrees.estimates import Statistics
-from upheld.language.hypertrees.hypergraph import hypergraph_of
+from upheld.language.hypertrees.modes import ALL, ALWAYS, AUTO, Decision, Decomposed, is_cyclic
 from upheld.language.hypertrees.projecting import project_early
 from upheld.language.hypertrees.rewriting import Nodes, decompose
 from upheld.language.hypertrees.sharing import share_joins
-
-AUTO, NEVER, ALWAYS, ALL = "auto", "never", "always", "all"
-MODES = (AUTO, NEVER, ALWAYS, ALL)
 
 #: Among fewer explicit facts than these, all joins are quick, and looking for decompositions is what would take time.
 FEW = 1000
@@ -36,38 +25,15 @@ SMALL = 20_000
 GAIN = 1.2
 
 
-@dataclass(frozen=True)
-class Decision:
-    """Whether a rule is decomposed, and why; with the decomposition that was looked at, if one was."""
-
-    rule: Rule
-    decomposed: bool
-    why: str
-    choice: Choice | None = None
-    #: Whether the body is acyclic, so that the decomposition is its join tree.
-    acyclic: bool = False
-
-
-@dataclass(frozen=True)
-class Decomposed:
-    """A program with some of its rules decomposed, and the decisions about them."""
-
-    core: Core
-    decisions: tuple[Decision, ...] = ()
-
-
 def decompose_program(
-    core: Core, facts: int, statistics: Callable[[Sequence[Atom]], Statistics], mode: str
+    core: Core, asked: Sequence[Rule], facts: int, statistics: Callable[[Sequence[Atom]], Statistics], mode: str
 ) -> Decomposed:
-    """Return the program with rules decomposed as `mode` asks, given the number of explicit facts.
+    """Return the program with some of the rules `asked` decomposed as `mode` has it.
 
     `auto` decomposes the cyclic rules for which the estimate says that it pays; `always` all cyclic rules that can be
-    decomposed; `all` also the acyclic rules with two atoms or more. `statistics` are asked for if there is something to
-    decide, with the atoms of the rules in question.
+    decomposed; `all` also the acyclic rules with two atoms or more. `facts` is the number of explicit facts, and
+    `statistics` are asked for if these are not few, with the atoms of the rules in question.
     """
-    asked = [rule for rule in core.rules if _concerns(mode, rule)]
-    if not asked:
-        return Decomposed(core)
     if mode == AUTO and facts < FEW:
         return Decomposed(core, tuple(Decision(rule, False, f"there are few facts, {facts:,}") for rule in asked))
     known = statistics([atom for rule in asked for atom in rule.positive])
@@ -85,31 +51,6 @@ def decompose_program(
     if nodes.rules:
         core = replace(core, predicates=core.predicates | nodes.predicates, rules=(*rules, *nodes.rules.values()))
     return Decomposed(core, tuple(decisions.values()))
-
-
-def check_mode(mode: str) -> None:
-    """Refuse a value of `decompose` that is not one of `MODES`."""
-    if mode not in MODES:
-        raise UsageError(
-            Problem(
-                "unknown-decomposition",
-                f"{quote(mode)} is not a value of `decompose`",
-                note=f"it is one of {', '.join(map(quote, MODES))}",
-                hint=nearest(mode, MODES),
-            )
-        )
-
-
-def is_cyclic(rule: Rule) -> bool:
-    """Return whether the body of a rule has a hypertree width above 1."""
-    return len(rule.positive) > 2 and not is_acyclic(hypergraph_of(rule))
-
-
-def _concerns(mode: str, rule: Rule) -> bool:
-    """Return whether there is something to decide about a rule."""
-    if mode == ALL:
-        return sum(1 for edge in hypergraph_of(rule).edges if edge) > 1
-    return mode != NEVER and is_cyclic(rule)
 
 
 def _decide(rule: Rule, statistics: Statistics, mode: str) -> Decision:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from upheld.language.core import Rule
 from upheld.language.core_text import atom_text
-from upheld.language.hypertrees.cost import Choice
-from upheld.language.hypertrees.deciding import Decision
+from upheld.language.hypertrees.modes import Decision
+
+if TYPE_CHECKING:
+    from upheld.language.hypertrees.cost import Choice
 
 
 def decision_lines(decision: Decision) -> Iterator[str]:
