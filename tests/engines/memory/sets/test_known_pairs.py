@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from tests.helpers.programs.strategies import cases
 from tests.helpers.sizes import examples
 from upheld.engines.memory.joins import matching
 from upheld.engines.memory.sets import bit_matrix, collected
-from upheld.engines.memory.sets.bit_matrix import dense_bits
+from upheld.engines.memory.sets.bit_matrix import DenseBits, dense_bits
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.named import Named
 from upheld.errors import EvaluationError
@@ -40,7 +41,7 @@ def bits_from_the_beginning() -> Iterator[list[int]]:
         for module in (bit_matrix, collected):
             patch.setattr(module, "FEWEST_ROWS", 2)
         patch.setattr(bit_matrix, "BITS_PER_ROW", 1 << 20)
-        patch.setattr(collected, "BITS_PER_DELTA_ROW", 1 << 20)
+        patch.setattr(bit_matrix, "BITS_PER_DELTA_ROW", 1 << 20)
         yield appended
 
 
@@ -100,3 +101,29 @@ def test_any_program(case, algorithm):
                 check_rows(opened[0])
         except EvaluationError:  # arithmetic that has no result
             return
+
+
+def test_copies_for_small_rounds_cost_no_more_than_the_tuple_index():
+    matrix = DenseBits(512, 100, np.zeros(800, np.uint64))  # as many bits as a round of 100 rows is worth
+    assert matrix.is_worth_a_copy(work=100, unindexed=0)
+    assert not matrix.is_worth_a_copy(work=99, unindexed=0)
+    matrix = DenseBits(512, 100, np.zeros(800, np.uint64))
+    copies = [matrix.is_worth_a_copy(work=1, unindexed=1_000) for _ in range(20)]
+    assert copies == [True] * 10 + [False] * 10
+
+
+@pytest.mark.parametrize("algorithm", ["rematerialise", "dred"])
+@pytest.mark.parametrize(("tail", "is_indexed"), [(20, False), (300, True)])
+def test_the_last_rounds_of_a_closure(algorithm, tail, is_indexed):
+    """A few rounds with few facts do not ask for an index of all facts. Many do: each would copy all bits instead."""
+    nodes = 300
+    last = nodes + tail - 1  # of the numbers: the facts of the last rounds lie within the matrix of those before
+    edges = [(last - x, last - y) for x in range(nodes) for y in ((x + 1) % nodes, (7 * x + 3) % nodes)]
+    edges += [(y + 1, y) for y in range(tail)]
+    rules = f"path(x, y) :- edge(x, y), x >= {tail}. path(x, z) :- path(x, y), edge(y, z)."
+    m = upheld.materialise(rules, {"edge": edges}, algorithm=algorithm)
+    assert (m._engine.tables["path"].unindexed == 0) == is_indexed
+    everything = {(x, y) for x in range(tail, last + 1) for y in range(last + 1)}
+    assert m["path"].to_set() == everything
+    assert m.update(delete={"edge": [(2, 1)]}).deleted["path"].to_set() == {(x, y) for x, y in everything if y < 2}
+    check_rows(m)

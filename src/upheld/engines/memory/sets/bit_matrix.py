@@ -31,9 +31,23 @@ class DenseBits:
 
     def __init__(self, width: int, height: int, words: npt.NDArray[np.uint64]):
         self.width, self.height, self.words = width, height, words
+        #: The bits that were copied in place of bringing the tuple index up to date.
+        self._copied = 0
 
     def add(self, table: Table, rows: Rows) -> None:
         pair_kernels.set_pairs(table.rows, rows, self.words, self.width, self.height)
+
+    def is_worth_a_copy(self, work: int, unindexed: int) -> bool:
+        """Return whether a round that begins with `work` rows should have a copy.
+
+        Without one it looks rows up, in a tuple index that does not know `unindexed` rows yet. To enter these is paid
+        for once: the copies of small rounds in place of it cost no more than that together.
+        """
+        bits = self.width * self.height
+        if work * BITS_PER_DELTA_ROW >= bits:
+            return True
+        self._copied += bits
+        return self._copied <= unindexed * BITS_PER_DELTA_ROW
 
     def copy(self) -> DenseBits:
         """Return bits of the same pairs that can be changed apart."""

@@ -14,7 +14,7 @@ from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
-from upheld.engines.memory.sets.bit_matrix import BITS_PER_DELTA_ROW, FEWEST_ROWS, NO_PAIRS, DenseBits, dense_bits
+from upheld.engines.memory.sets.bit_matrix import FEWEST_ROWS, NO_PAIRS, DenseBits, dense_bits
 from upheld.engines.memory.sets.journal import Used
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.engines.memory.storage import regions
@@ -79,11 +79,12 @@ class Collected:
 
     def begin_with_known_pairs(self, table: Table, reject: Spelling | None, work: int) -> None:
         """Take the bits of a set whose rows need not be looked up, if there is enough work to be worth a copy."""
-        if table in self._seen or not isinstance(reject, int) or work < FEWEST_ROWS:
+        unindexed = table.unindexed
+        if table in self._seen or not isinstance(reject, int) or work + unindexed < FEWEST_ROWS:
             return
         owner = self.context.bits.owner(reject)
         dense = owner.dense(table) if owner is not None else None
-        if dense is not None and work * BITS_PER_DELTA_ROW >= dense.width * dense.height:
+        if dense is not None and dense.is_worth_a_copy(work, unindexed):
             self._see(table, dense.copy())
 
     def tally(

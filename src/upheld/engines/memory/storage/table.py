@@ -150,6 +150,11 @@ class Table:
                     self._index_tuples(slots_for(self.n + hashing.GROUP))
         return self._slots
 
+    @property
+    def unindexed(self) -> int:
+        """The number of rows that the tuple index does not know yet."""
+        return self.n - self._indexed
+
     def _index_tuples(self, size: int) -> None:
         """Enter the rows that the tuple index does not know, into another one if it is smaller than `size`."""
         self.touch()
