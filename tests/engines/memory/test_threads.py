@@ -76,14 +76,17 @@ def bindings_of(m: upheld.Materialisation) -> list[int]:
     return [books.ranks.bindings(s) for s in m._state.strata.with_rules] if isinstance(books, Ranked) else []
 
 
-def told(case: Case, algorithm: str, threads: int) -> list[object]:
-    """Return all that a case tells: facts and rows, changes, the instances met in each phase, and bindings."""
+def told(case: Case, algorithm: str, threads: int, bindings: bool = True) -> list[object]:
+    """Return all that a case tells: facts and rows, changes, the instances met in each phase, and bindings.
+
+    How many bindings are made also depends on the size of batches: those with few rows do not meet in the middle.
+    """
     try:
         m = upheld.materialise(case.program, case.facts, algorithm=algorithm, threads=threads)
-        found: list[object] = [rows_of(m), dict(m.statistics.instances), bindings_of(m)]
+        found: list[object] = [rows_of(m), dict(m.statistics.instances), bindings_of(m) if bindings else []]
         for update in case.updates:
             change = m.update(insert=update.insertions, delete=update.deletions)
-            found += [str(change), dict(change.statistics.instances), rows_of(m), bindings_of(m)]
+            found += [str(change), dict(change.statistics.instances), rows_of(m), bindings_of(m) if bindings else []]
     except EvaluationError as error:  # arithmetic that has no result
         return [error.problems[0].slug]
     return found
