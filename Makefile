@@ -58,7 +58,7 @@ lock: $(STAMP)  ## choose anew the versions that development uses (requirements-
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	    --quiet --output-file requirements-dev.lock
 
-bench: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure small sizes beside other engines, in about eight minutes
+bench: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure small sizes beside other engines, in about twenty minutes
 	$(BIN)/python -m benchmarks.run small $(ARGS)
 
 bench-full: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure large sizes, which takes an hour or so
