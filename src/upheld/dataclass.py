@@ -49,7 +49,7 @@ class _Factory:
 
 
 def _compiled(cls: type, frozen: bool, eq: bool) -> dict[str, Any]:
-    """Return the methods that are called often: `__init__`, and those of equality."""
+    """Return the methods that are called often: `__init__`, `__eq__` and `__hash__`."""
     fields = dataclasses.fields(cls)
     assert all(field.init and not field.kw_only for field in fields), "a kind of field that no class has had so far"
     names = ["__init__"]

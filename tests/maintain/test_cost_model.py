@@ -5,6 +5,8 @@ import pytest
 
 import upheld
 from upheld.engines.memory.rounds.strata import small_strata
+from upheld.engines.memory.sets.named import Named
+from upheld.engines.memory.storage.arrays import BITS
 from upheld.maintain import cost_model
 from upheld.maintain.cost_model import Experience, Part, Ratio
 
@@ -68,6 +70,26 @@ def test_updates_that_delete_and_insert_teach_nothing():
     experience = Experience(7.0, 3.0)
     experience.learn(experience.forecast(10_000, Part(0.1, 0.1, 0.0, 0.0), 1.0, 100), 5_000, 9_000)
     assert (experience.lost.value, experience.net.value) == pytest.approx((7.0, 3.0))
+
+
+def test_what_is_only_assumed_does_not_last():
+    """Starting again shows that little goes: deletion is not expected to take everything away for ever."""
+    experience, tenth = Experience(7.0, 3.0), Part(0.1, 0.0, 0.0, 0.0)
+    first = experience.forecast(10_000, tenth, 1.0, 100)
+    assert first.prefers_again
+    experience.learn(first, None, 9_000)
+    assert not experience.forecast(10_000, tenth, 1.0, 100).prefers_again
+
+
+def test_what_deletion_has_shown_lasts():
+    """It takes everything away, and all comes back: to start again each time does not call that into question."""
+    experience, tenth = Experience(7.0, 3.0), Part(0.1, 0.0, 0.0, 0.0)
+    for _ in range(5):
+        experience.learn(experience.forecast(10_000, tenth, 1.0, 100), 10_000, 10_000)
+    for _ in range(100):
+        forecast = experience.forecast(10_000, tenth, 1.0, 100)
+        assert forecast.prefers_again
+        experience.learn(forecast, None, 10_000)
 
 
 def test_an_insertion_is_expected_to_bring_what_the_deletion_took():
@@ -164,3 +186,18 @@ def test_another_derivation_of_a_fact_costs_less(head, repeated):
     state, first = m._state, 16**2
     cost = cost_model.deriving_all(state.strata, state.bookkeeping.ranks, state.I)
     assert cost == pytest.approx(first + repeated * (16**3 - first))
+
+
+def test_sets_of_strata_that_are_done_are_let_go(monkeypatch):
+    """Each stratum deletes into a set of its own. Many at once would run out of bits, and lend them to each other."""
+    monkeypatch.setattr(small_strata, "MOST_SEEDS", -1)
+    lent = []
+    monkeypatch.setattr(Named, "lend", lent.append)
+    rules = "".join(f"p{i + 1}(x) :- p{i}(x), p{i}(y), x = y. " for i in range(3 * BITS))
+    rows = range(cost_model.SMALL + 100)
+    m = upheld.materialise(rules, {"p0": rows})
+    for _ in range(2):
+        change = m.update(delete={"p0": rows[:80]})
+        assert len(change.deleted[f"p{3 * BITS}"]) == 80
+        m.update(insert={"p0": rows[:80]})
+    assert not lent

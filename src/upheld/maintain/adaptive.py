@@ -224,6 +224,7 @@ class Adaptive:
             self.start_again((self.E - self.E_minus) | self.E_plus)
         else:
             insert(s, I, self.E_plus, D, A, self.gone, ranks)
+        self.gone = self.engine.nothing  # sets that are held are few at a time, and there may be many strata
         after = ranks.derivations(s)
         if self.is_again:
             again = self.forecast.cost_of_starting_again(after) if self.forecast else after

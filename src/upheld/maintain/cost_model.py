@@ -7,7 +7,8 @@ e      elasticity: of the derivations, (1 - gone) ** e do not change. It is the 
 
 A stratum has two elasticities. By `lost`, deletion takes derivations away. By `net`, they are missing when those that
 were taken away without need are back; and as an insertion undoes a deletion, by `net` new ones appear. Each begins with
-an assumption, and learns from every update in which a good part of the facts changes.
+an assumption, and learns from every update in which a good part of the facts changes. An update that starts again shows
+`net` alone: `lost` then changes by the same factor, so that what was only assumed keeps nobody from maintaining.
 
 Costs are in derivations: 1 is the cost of the first one of a fact while a program is materialised with ranks, if its
 join makes no other bindings. Where joins make many on the way to a derivation, it costs as much more: its effort. All
@@ -47,6 +48,8 @@ RECURSIVE_LOST, RECURSIVE_NET = 7.0, 3.0
 #: The part of the facts that must have changed, in all updates together, for experience to count as much as the
 #: assumption; and the part that experience reaches back to.
 EVIDENCE, MEMORY = 0.01, 0.25
+#: Elasticities that differ by less than this are taken to be the same, where one follows another.
+SLIGHT = 0.1
 
 # -- when to ask -------------------------------------------------------------------------------------------------------
 
@@ -79,6 +82,10 @@ class Ratio:
         """Learn, as an elasticity, that a part of the derivations has changed with a part of the facts."""
         if 0 < part < 1:
             self.learn(-log1p(-min(max(share, 0.0), 0.999)), -log1p(-part))
+
+    def scale(self, factor: float) -> None:
+        """Expect `factor` times as much as before, without evidence."""
+        self._of *= factor
 
 
 @dataclass(frozen=True)
@@ -157,9 +164,12 @@ class Experience:
         """Learn from an update that took away `lost` derivations, if that is known, and left `after`."""
         part, size = forecast.part, forecast.size
         if part.is_deletion and size:
+            before = self.net.value
             self.net.learn_share((size - after) / size, part.gone)
             if lost is not None:  # strata that an engine maintained by itself are in `after` alone
                 self.lost.learn_share(max(lost, size - after) / size, part.gone)
+            else:  # it has started again
+                self.lost.scale((self.net.value + SLIGHT) / (before + SLIGHT))
         elif part.is_insertion and after:
             self.net.learn_share((after - size) / after, part.new)
 
@@ -292,13 +302,12 @@ def part_below(s: Stratum, I: FactSet, D: FactSet, A: FactSet) -> Part | None:
     A rule weighs as much as the largest relation that it reads from below has facts, all of which it reads to start
     again.
     """
-    changes = D.count() + A.count()
     there = {predicate: I.at_most(predicate) for predicate in s.looked_at}
-    if all(changes < LEAST_PART * number for number in there.values()):
-        return None
     minus, plus = D - A, A - D
     gone = {predicate: minus.count(predicate) for predicate in there}
     new = {predicate: plus.count(predicate) for predicate in there}
+    if all(gone[predicate] + new[predicate] < LEAST_PART * number for predicate, number in there.items()):
+        return None
     read, weights, gone_parts, new_parts = 0, 0.0, 0.0, 0.0
     for rule in s.rules:
         below = _read_below(s, rule)
