@@ -54,6 +54,7 @@ def small_pieces() -> Iterator[list[int]]:
             patch.setattr(module, "FEWEST_TO_MEET", 1)
         patch.setattr(regions, "FEWEST_KEYS", 1)
         patch.setattr(regions, "FEWEST_ROWS", 1)
+        patch.setattr(regions, "BEFORE_LOADING", 0)
         patch.setattr(regions, "entered", noted)
         patch.setattr(collected, "_KEYS_AT_ONCE", 7)
         for module in (bit_matrix, collected):
@@ -124,6 +125,7 @@ def test_compiled(relation, algorithm, threads):
         patch.setattr(batch, "FEWEST_ROWS", 16)
         patch.setattr(regions, "FEWEST_KEYS", 100)
         patch.setattr(regions, "FEWEST_ROWS", 100)
+        patch.setattr(regions, "BEFORE_LOADING", 0)
         for _ in range(2):
             assert told(case, algorithm, threads) == expected
             wait()

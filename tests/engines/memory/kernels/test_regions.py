@@ -110,6 +110,19 @@ def test_searches_that_run_on(threads):
         assert out.tolist() == list(range(n))
 
 
+def test_one_thread_before_loading(monkeypatch):
+    """Several threads take over when they would have saved the time to load their kernels, and not for little work."""
+    monkeypatch.setattr(regions, "BEFORE_LOADING", 100)
+    monkeypatch.setattr(regions._Alone, "keys", 0)
+    two = Threads(2)
+    assert [regions.pays(two, keys, 20) for keys in (19, 40, 19, 40, 19, 40, 20, 19)] == [False] * 5 + [True] * 2 + [
+        False
+    ]
+    assert not regions.pays(Threads(1), 1000, 20)
+    monkeypatch.setattr(regions._Alone, "keys", 0)
+    assert regions.pays(two, 100, 20), "much at once is worth it by itself"
+
+
 # -- races -------------------------------------------------------------------------------------------------------------
 
 

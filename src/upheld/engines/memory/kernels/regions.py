@@ -31,7 +31,10 @@ def region_bounds(size, region, regions):
 
 @kernel
 def keys_of_region(wanted, size, region, regions, mine, places):
-    """Write the wanted keys whose search begins in a region, and where it does; return how many they are."""
+    """Write the wanted keys whose search begins in a region, and where it does.
+
+    Return how many they are, and where the region ends.
+    """
     shift = shift_of(size)
     first, end = region_bounds(size, region, regions)
     count = 0
@@ -40,7 +43,7 @@ def keys_of_region(wanted, size, region, regions, mine, places):
         mine[count] = i
         places[count] = at
         count += first <= at < end
-    return count
+    return count, end
 
 
 @kernel

@@ -152,7 +152,7 @@ class Collected:
 
     def _enter_looked_up(self, table: Table, values: MadeRows, reject: Truth) -> int:
         width, wanted = len(values), key_view(values)
-        if self.context.threads.count > 1 and width >= regions.FEWEST_KEYS:
+        if regions.pays(self.context.threads, width, regions.FEWEST_KEYS):
             self._enter_in_regions(table, wanted, reject)
         else:
             self._enter(table, wanted, reject)

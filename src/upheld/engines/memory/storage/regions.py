@@ -12,9 +12,30 @@ from upheld.engines.memory.kernels import regions as region_kernels
 from upheld.runtime.threads import Threads, Work
 
 #: Keys that are entered, and rows of a new tuple index, from which on it pays to share the work.
-FEWEST_KEYS, FEWEST_ROWS = 1 << 14, 1 << 17
+FEWEST_KEYS, FEWEST_ROWS = 1 << 15, 1 << 19
+
+#: Keys that one thread enters before others help it for the first time: sharing the work on as many would save the time
+#: that it takes to load the kernels. So a process that ends soon after never waits for them, and one that goes on has
+#: lost twice that time at most.
+BEFORE_LOADING = 1 << 21
 
 Numbers = npt.NDArray[np.int32]
+
+
+class _Alone:
+    """The keys that one thread of this process has entered where several would have paid, were it not for loading."""
+
+    keys = 0
+
+
+def pays(threads: Threads, keys: int, fewest: int) -> bool:
+    """Return whether several threads are to enter keys."""
+    if threads.count == 1 or keys < fewest:
+        return False
+    if _Alone.keys + keys >= BEFORE_LOADING:
+        return True
+    _Alone.keys += keys
+    return False
 
 
 def entered(
@@ -37,9 +58,8 @@ def entered(
     def entering(region: int) -> Callable[[Work], None]:
         def enter(work: Work) -> None:
             mine, places = np.empty(width, np.int32), np.empty(width, np.int32)
-            count = region_kernels.keys_of_region(wanted, len(slots), region, regions, mine, places)
+            count, end = region_kernels.keys_of_region(wanted, len(slots), region, regions, mine, places)
             chosen[region] = mine[:count], places[:count]
-            _, end = region_kernels.region_bounds(len(slots), region, regions)
             new[region] = region_kernels.enter_chosen(wanted, chosen[region], end, False, table, slots, sets, results)
 
         return enter

@@ -380,7 +380,7 @@ def _no_slots() -> Rows:
 
 
 def _tuple_index(keys: npt.NDArray[Any], n: int, size: int, threads: Threads = ONE_THREAD) -> Rows:
-    if threads.count > 1 and n >= regions.FEWEST_ROWS:
+    if regions.pays(threads, n, regions.FEWEST_ROWS):
         return regions.tuple_index(threads, keys, n, size)
     slots = np.full(size, -1, np.int32)
     hashing.rehash(keys, 0, n, slots)

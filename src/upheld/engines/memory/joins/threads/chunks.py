@@ -29,7 +29,7 @@ from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.runtime.threads import Threads, Work
 
 #: Bindings that a join is expected to handle from which on it pays to share the work.
-FEWEST_BINDINGS = 1 << 16
+FEWEST_BINDINGS = 1 << 18
 
 #: Functors that are evaluated on arrays, unless a result might be undefined.
 ARITHMETIC = ("+", "-", "*", "/", "%")

@@ -29,7 +29,7 @@ from upheld.runtime.threads import Threads, Work
 
 #: Bindings for each rule of a turn, the largest group left out, from which on groups are run side by side. A rule with
 #: fewer takes most of its time as Python code, for which threads would wait for each other.
-FEWEST_BINDINGS = 1 << 13
+FEWEST_BINDINGS = 1 << 15
 
 #: Changed facts of a round from which on its rules are cut into turns.
 FEWEST_FACTS = 1 << 12
