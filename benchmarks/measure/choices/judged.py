@@ -12,16 +12,13 @@ and 1.5 times.
 from __future__ import annotations
 
 import argparse
-import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
-from benchmarks.measure.updates import ALGORITHMS, Patience, Run
+from benchmarks.measure.updates import ALGORITHMS, Patience, Run, kernels_of_rules
 from benchmarks.report.updates import cell, ratio, rows_of, typical
 from benchmarks.workloads.judged import CALIBRATION, JUDGED
 from benchmarks.workloads.updates import WORKLOADS, Maintained
-from upheld.engines.memory.codegen import hot_rules
 from upheld.engines.memory.kernels.jit import compile_kernels
 
 OTHERS = ("rematerialise", "ranked", "dred-c")
@@ -49,20 +46,12 @@ def measured(workload: Maintained, algorithm: str, patience: Patience) -> dict[s
     return {"cells": {each.label: run.cell(each) for each in workload.cells}}
 
 
-def warm_up(workload: Maintained, algorithm: str) -> None:
-    """Take all rules for hot, and wait until their kernels are ready: to load one takes longer than most updates."""
-    with patch.object(hot_rules, "HOT", 0):
-        measured(workload, algorithm, Patience(PATIENCE.update, 0.0))
-    for thread in threading.enumerate():
-        if thread.name == hot_rules.THREAD:
-            thread.join()
-
-
 def rows(name: str, workload: Maintained, others: tuple[str, ...]) -> Iterator[Row]:
     """Measure the updates of a workload, and yield its rows."""
     found: dict[str, Any] = {"algorithms": {}}
     for algorithm in ("adaptive", *others):
-        warm_up(workload, algorithm)
+        with kernels_of_rules():
+            measured(workload, algorithm, Patience(PATIENCE.update, 0.0))
     for algorithm in ("adaptive", *others):
         found["algorithms"][algorithm] = measured(workload, algorithm, PATIENCE)
     for label, way in rows_of(found):
