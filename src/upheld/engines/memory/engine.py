@@ -22,10 +22,11 @@ from upheld.engines.memory.equality.classes import MemoryClasses
 from upheld.engines.memory.equality.equivalences import MemoryGroups
 from upheld.engines.memory.joins.batch import FunctionSink, Sink, row_of
 from upheld.engines.memory.joins.derivation import Derivation
-from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.joins.search import MemorySearch
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.engines.memory.plans.plan import Plan
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, load_codes, nothing, own_set
 from upheld.engines.memory.sets.journal import Mark
 from upheld.engines.memory.sets.named import Named

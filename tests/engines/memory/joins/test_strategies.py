@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 import upheld
-from upheld.engines.memory.joins import matching, strategies
+from upheld.engines.memory.joins import forwards, matching, strategies
 from upheld.engines.memory.joins.strategies import WAYS, Delta, Way
 
 CLOSURE = "path(x, y) :- edge(x, y).\npath(x, z) :- path(x, y), edge(y, z)."
@@ -45,7 +45,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ways = tuple(map(noting, WAYS))
     monkeypatch.setattr(strategies, "AFTER_TRIAL", ways[2:])
     monkeypatch.setattr(matching, "MOST_FACTS", 0)  # else many rules would run in one call
-    monkeypatch.setattr(matching, "run_delta", lambda delta: strategies.run_delta(delta, ways))
+    monkeypatch.setattr(forwards, "run_delta", lambda delta: strategies.run_delta(delta, ways))
     return names
 
 
@@ -59,7 +59,7 @@ def test_each_way_is_taken(name: str, taken: list[str]) -> None:
     assert name in taken
     with pytest.MonkeyPatch.context() as patch:
         in_batches = (WAYS[0], WAYS[-1])  # copies begin with no rows of an atom, so batches are none of theirs
-        patch.setattr(matching, "run_delta", lambda delta: strategies.run_delta(delta, in_batches))
+        patch.setattr(forwards, "run_delta", lambda delta: strategies.run_delta(delta, in_batches))
         assert m.facts() == upheld.materialise(program, facts).facts()
 
 

@@ -14,12 +14,13 @@ from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.dataclass import dataclass
 from upheld.engines.memory.counters.counting import Counts, counted, numbers_of, scratch
-from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.joins.sinks import fitted, made_rows
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import LOWEST
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, membership
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth, are_in
 from upheld.engines.memory.storage.arrays import Rows, each_once, slots_for

@@ -12,7 +12,7 @@ from upheld.engines.memory.context import Context
 from upheld.engines.memory.counters.pair_counts import CountedPairs
 from upheld.engines.memory.joins.batch import Join, Sink, extended
 from upheld.engines.memory.joins.few_facts import Instances, count_heads, new_state
-from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.joins.sinks import (
     NO_COUNTS,
     Heads,
@@ -24,6 +24,7 @@ from upheld.engines.memory.joins.sinks import (
 )
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, Plan
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.rounds.bytecode import Columns, by_table
 from upheld.engines.memory.rounds.records import LOGGED
 from upheld.engines.memory.sets.collected import Collected, MadeRows, too_many_derivations

@@ -11,9 +11,10 @@ from upheld.algebra.counters import Agenda
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_bag, own_instances
 from upheld.engines.memory.counters.counting import numbered
-from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.plans.plan import Place
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.rounds.levels.driver import LevelRounds
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, filtered, own_set
 from upheld.engines.memory.sets.named import Named

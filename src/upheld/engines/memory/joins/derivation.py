@@ -10,10 +10,11 @@ from upheld.algebra.sets import FactSet, Own
 from upheld.engines.memory.joins.bulk_copy import backward_copies
 from upheld.engines.memory.joins.few_facts import MOST_PAIRS, HeadTaker, Task
 from upheld.engines.memory.joins.first_match import find_derivable
-from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.joins.sinks import head_sink
 from upheld.engines.memory.plans.delta_index import DeltaIndex, Occurrence
 from upheld.engines.memory.plans.plan import Place
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import Deferred, MemorySet, own_set
 from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, are_in, selected

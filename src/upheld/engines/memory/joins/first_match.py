@@ -13,8 +13,9 @@ import numpy as np
 
 from upheld.engines.memory.joins.batch import ROW, FunctionSink, Join, batches
 from upheld.engines.memory.joins.candidates import END, MOST_DOUBLINGS, Candidates, candidates, fan_out, first_join
-from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.plans.plan import Plan
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.arrays import Rows, each_once
 from upheld.engines.memory.storage.codec import Codes

@@ -14,8 +14,9 @@ from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.bags import Group, MemoryInstances
 from upheld.engines.memory.joins.batch import ROW, FunctionSink, batches
 from upheld.engines.memory.joins.candidates import END, MOST_DOUBLINGS, Candidates, candidates, first_join
-from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.plans.plan import Place, Plan
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.sets.expressions import Settled, filtered, own_set
 from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.arrays import Column, Rows

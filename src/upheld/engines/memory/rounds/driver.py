@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.context import Context
-from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.rounds import interpreter
 from upheld.engines.memory.rounds.bytecode import MOST_HANDLED, Bench, Columns, Numbers, RoundCode, by_table
 from upheld.engines.memory.rounds.records import (

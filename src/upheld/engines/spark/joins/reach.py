@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from upheld.algebra.sets import Own
-from upheld.engines.memory.joins.matching import Where
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.sets.sets import Bound, PartitionedSet
 from upheld.language.core import Rule

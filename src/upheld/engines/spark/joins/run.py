@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, GENERIC, Quickest, Runners
-from upheld.engines.memory.joins.batch import CHUNK, FunctionSink, Sink
-from upheld.engines.memory.joins.matching import Where, batches
+from upheld.engines.memory.joins.batch import CHUNK, FunctionSink, Sink, batches
 from upheld.engines.memory.joins.sinks import HeadSink
 from upheld.engines.memory.plans.plan import BuiltinStep, Place, Plan
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.sets.truth_tables import selected
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes, is_text

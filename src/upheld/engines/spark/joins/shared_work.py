@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from upheld.engines.memory.joins.batch import FunctionSink, Join
-from upheld.engines.memory.joins.matching import Where
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.joins import sharing

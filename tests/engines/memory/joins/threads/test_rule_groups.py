@@ -20,7 +20,8 @@ import upheld
 from tests.engines.memory.test_threads import ALGORITHMS, SEVERAL, edges, small_pieces, told
 from tests.helpers.programs.strategies import Case, Update, cases, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
-from upheld.engines.memory.joins import batch, matching, sinks
+from upheld.engines.memory.joins import batch, sinks
+from upheld.engines.memory.joins.forwards import Forwards
 from upheld.engines.memory.joins.threads import chunks, rule_groups
 from upheld.engines.memory.storage import table as table_module
 from upheld.engines.memory.storage.chain_index import ChainIndex
@@ -333,8 +334,8 @@ def test_plans_are_made_before_rules_run():
     """Whether a rule has made an index does not change the plans of rules in its turn: it may run after them."""
     order: list[str] = []
     with small_pieces(), pytest.MonkeyPatch.context() as patch:
-        plan, run = matching._Forwards.job_from_all, batch.Join.made_of
-        patch.setattr(matching._Forwards, "job_from_all", lambda *a: order.append("plan") or plan(*a))
+        plan, run = Forwards.job_from_all, batch.Join.made_of
+        patch.setattr(Forwards, "job_from_all", lambda *a: order.append("plan") or plan(*a))
         patch.setattr(batch.Join, "made_of", lambda *a: order.append("run") or run(*a))
         rules = "p(x, z) :- edge(x, y), edge(y, z). q(y, z) :- edge(x, y), edge(x, z)."
         upheld.materialise(rules, {"edge": np.array([[1, 2], [2, 3]])}, algorithm="rematerialise", threads=1)

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from upheld.algebra.equality import RulesOfClasses
-from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.plans.plan import Literal, Place
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.rounds.bytecode import Bench, Numbers, RoundCode, Start, without_choices
 from upheld.engines.memory.rounds.driver import MOST_STARTS
 from upheld.engines.memory.sets.expressions import nothing

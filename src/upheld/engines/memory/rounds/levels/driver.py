@@ -16,10 +16,11 @@ import numpy.typing as npt
 from upheld.algebra.counters import Agenda
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_instances
-from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.rounds.bytecode import Bench, Columns, Numbers, by_table
 from upheld.engines.memory.rounds.driver import MOST_STARTS
 from upheld.engines.memory.rounds.levels import agenda as agenda_kernels

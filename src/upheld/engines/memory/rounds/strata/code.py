@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels.hashing import FILL_DENOMINATOR, FILL_NUMERATOR
 from upheld.engines.memory.plans.plan import Plan
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.rounds.bytecode import Columns, Numbers, PlanCode, Start, grown, without_choices
 from upheld.engines.memory.rounds.records import (
     COUNT,
