@@ -159,6 +159,14 @@ class Ranks(Protocol):
         """
         ...
 
+    def saturate_from(self, delta: FactSet, s: Stratum, I: FactSet, round: int) -> FactSet:
+        """Rank `delta` on top, add it to `I`, count the derivations by recursive rules from it, and return their heads.
+
+        This is `gain_from` while a stratum is materialised; `round` is the number of calls for it so far. An engine may
+        continue with the new ones, for some rounds, as there.
+        """
+        ...
+
     def unsupported(self, facts: FactSet) -> FactSet:
         """The facts of a set without support."""
         ...

@@ -63,6 +63,11 @@ class RoundByRound:
         A |= delta
         return self.gain_total(derive_bag(s.recursive, (I - D) | A, (I - D) | A, via=delta), s)
 
+    def saturate_from(self, delta: FactSet, s: Stratum, I: FactSet, round: int) -> FactSet:
+        self.put_on_top(delta)
+        I |= delta
+        return self.gain_total(derive_bag(s.recursive, I, I, via=delta), s)
+
 
 class ClassesRoundByRound(ABC):
     """Classes that go through rounds one by one. The letters are as in `maintain.equality.rewriting`."""

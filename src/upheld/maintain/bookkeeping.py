@@ -44,6 +44,12 @@ class Bookkeeping:
     def found(self, delta: FactSet, round: int) -> None:
         """Record that these facts were found first in this round."""
 
+    def go_on(self, s: Stratum, I: FactSet, delta: FactSet, round: int) -> FactSet:
+        """Add to I the facts that this round has found, and count and return the heads of the next one."""
+        self.found(delta, round)
+        I |= delta
+        return self.next(s, I, delta, round + 1)
+
     def end(self) -> None:
         """Record that a program is materialised."""
 
@@ -194,11 +200,8 @@ class Ranked(Bookkeeping):
     def first(self, s: Stratum, E: FactSet, I: FactSet) -> FactSet:
         return self.ranks.gain_total(bag(s.out(E)), s) | self.ranks.gain_total(derive_bag(s.nonrecursive, I, I), s)
 
-    def next(self, s: Stratum, I: FactSet, delta: FactSet, round: int) -> FactSet:
-        return self.ranks.gain_total(derive_bag(s.recursive, I, I, via=delta), s)
-
-    def found(self, delta: FactSet, round: int) -> None:
-        self.ranks.put_on_top(delta)
+    def go_on(self, s: Stratum, I: FactSet, delta: FactSet, round: int) -> FactSet:
+        return self.ranks.saturate_from(delta, s, I, round)
 
     def enter(self, explicit: FactSet, s: Stratum) -> None:
         settle(self.ranks.gain_total(bag(explicit), s))

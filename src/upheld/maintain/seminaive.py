@@ -43,10 +43,9 @@ def saturate(engine: Engine, s: Stratum, E: FactSet, I: FactSet, bookkeeping: Bo
     i = 1
     N = bookkeeping.first(s, E, I)  # 3
     while delta := settle(N - I):  # 5, 6
-        bookkeeping.found(delta, i)
-        I |= delta  # 7
+        # Morally:  I |= delta;  N = derive(s.recursive, I, I, via=delta)
+        N = bookkeeping.go_on(s, I, delta, i)  # 7, 8
         i += 1
-        N = bookkeeping.next(s, I, delta, i)  # 8
 
 
 def seminaive_counting(engine: Engine, E: FactSet, strata: Stratification) -> tuple[FactSet, Multisets]:

@@ -10,6 +10,7 @@ import pytest
 import upheld
 from tests.engines.memory.storage.test_table import assert_whole
 from tests.helpers.streams.streams import Stream, random_stream
+from upheld.engines.memory.counters.numbers import MemoryRanks
 from upheld.engines.memory.rounds import driver, interpreter
 from upheld.engines.memory.rounds.records import ROUNDS
 from upheld.engines.memory.rounds.strata import small_strata
@@ -74,6 +75,47 @@ def test_twin(room):
             with patch.object(driver, "MOST_FACTS", -1):
                 assert told(words, u) == found, seed
     assert calls > 50
+
+
+def begun(stream: Stream, small: bool) -> tuple[object, ...]:
+    """Materialise; return what was done, and what is known of each fact."""
+    with patch.object(MemoryRanks, "_has_small_rounds", lambda *_: small):
+        m = open_or_none(stream)
+    if m is None:
+        return ()
+    ranks, statistics = m._state.bookkeeping.ranks, m.statistics
+    counted = dict(statistics.instances), statistics.rounds, statistics.facts
+    return *counted, m.facts(), dict(ranks.items()), [ranks.derivations(s) for s in m._strata]
+
+
+@pytest.mark.parametrize("room", [1 << 13, 12])
+def test_twin_of_a_materialisation(room):
+    """As for updates, for programs that are materialised."""
+    made = 0
+    for seed in range(210_000, 210_060):
+        stream = random_stream(seed, updates=0)
+        with (
+            patch.object(driver, "MOST_HANDLED", room),
+            patch.object(driver.Call, "_told", autospec=True, side_effect=driver.Call._told) as calls,
+        ):
+            found = begun(stream, small=True)
+        made += calls.call_count
+        assert begun(stream, small=False) == found, seed
+    assert made > 25
+
+
+def test_a_materialisation_of_many_rounds():
+    """A long chain of facts, each of which takes a round of its own, is derived in a few calls."""
+    facts = {"edge": [(i, i + 1) for i in range(5000)]}
+    with patch.object(driver.Call, "_told", autospec=True, side_effect=driver.Call._told) as calls:
+        m = upheld.materialise("reached(0). reached(y) :- reached(x), edge(x, y).", facts, algorithm="ranked")
+    assert len(m["reached"]) == 5001 and m.statistics.rounds > 5000
+    assert calls.call_count < 5
+    assert len(m.update(delete={"edge": [(2500, 2501)]}).deleted["reached"]) == 2500
+    with pytest.raises(LimitReached, match="1000 rounds"):
+        upheld.materialise(
+            "reached(0). reached(y) :- reached(x), edge(x, y).", facts, limits=upheld.Limits(rounds=1000)
+        )
 
 
 def test_many_rounds_in_few_calls():

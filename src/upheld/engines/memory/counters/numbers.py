@@ -35,6 +35,10 @@ from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Fact
 from upheld.language.strata import Stratification, Stratum
 
+#: A round by the operators takes some time however little it does: as long as to enter this many rows into a tuple
+#: index, and as a call of a kernel takes longer for a round that begins with this many facts.
+ROWS_OF_ROUND, FACTS_OF_ROUND = 1 << 11, 1 << 9
+
 
 def tally(matcher: Matcher, derivations: Bag, counting: Counting) -> MemorySet:
     """Return the facts of a bag, to be counted when they are asked for."""
@@ -304,6 +308,22 @@ class MemoryRanks(RoundByRound):
         assert all(isinstance(named, Named) for named in (I, D, A)), "sets that change have names"
         done = self._small.gain(self, own_set(delta), s, I, D, A)  # type: ignore[arg-type]
         return done if done is not None else super().gain_from(delta, s, I, D, A)
+
+    def saturate_from(self, delta: FactSet, s: Stratum, I: FactSet, round: int) -> FactSet:
+        facts = own_set(delta)
+        if isinstance(I, Named) and s.recursive and self._has_small_rounds(s, round, facts.count()):
+            done = self._small.gain(self, facts, s, I, I, I)  # (I - D) | A is I if all three are the same
+            if done is not None:
+                return done
+        return super().saturate_from(delta, s, I, round)
+
+    def _has_small_rounds(self, s: Stratum, round: int, facts: int) -> bool:
+        """Return whether this round is small, and rounds so far took as long as to make plans and indexes for kernels.
+
+        Indexes may be there already. But that depends on the number of threads, and the order of rows must not.
+        """
+        rows = sum(self.context.tables[name].n for name in s.holds)
+        return facts <= FACTS_OF_ROUND and rows <= ROWS_OF_ROUND * (round - len(s.recursive))
 
     def raise_top(self, top: int) -> None:
         """Note that facts were ranked on top, up to this rank."""

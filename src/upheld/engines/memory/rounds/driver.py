@@ -111,6 +111,7 @@ class SmallRounds:
         call = self._call(ranks, delta, s, I, counting_support=False)
         if call is None:
             return None
+        self.context.pending.count_all()
         self.context.pending.before_change(A)
         with self.context.bits.evaluating():
             return call.gain(("|", ("-", I.bit, D.bit), A.bit), A)
@@ -241,9 +242,13 @@ class Call:
         met = np.flatnonzero(self.met)
         meter.instances_together([self.code.rules[k] for k in met.tolist()], self.met[met].tolist())
         if rounds > 1:  # what the last one has found is settled by whoever goes on
-            meter.round(int(state[BEGIN]) - self._first, rounds - 1)
+            begin = int(state[BEGIN])
+            meter.round(begin - self._first, rounds - 1, by_relation=lambda: self._counts(self._first, begin))
         left = self._rows(int(state[BEGIN]), int(state[END]))
         return Settled(self.context, dict(left)) if left else nothing(self.context)
+
+    def _counts(self, begin: int, end: int) -> dict[str, int]:
+        return {table.name: len(rows) for table, rows in self._rows(begin, end)}
 
     # -- what is written down ------------------------------------------------------------------------------------------
 
