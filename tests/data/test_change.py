@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 
 import pytest
 
 import upheld
+from upheld.data.change import known_sizes
 from upheld.errors import MissingDependency, UsageError
 
 RULES = """
@@ -124,3 +127,19 @@ def test_get_of_a_relation_that_the_program_does_not_have():
     inserted = m.update(insert={"p": [2]}).inserted
     assert inserted.get("unknown") is None and inserted.get("unknown", 7) == 7
     assert inserted.get("q").to_set() == {(2,)} and m.update().inserted.get("q", 7).to_set() == set()
+
+
+def test_sides_are_made_when_somebody_looks():
+    """The change of a small update is whole wherever it goes, whoever has looked at which of its sides."""
+    m = upheld.materialise("q(x) :- p(x).", {"p": [1, 2]}, engine="memory", algorithm="ranked")
+    change = m.update(insert={"p": [3]}, delete={"p": [1, 7]})
+    assert "inserted" not in vars(change)
+    assert known_sizes(change) == [{"p": 1, "q": 1}, {"p": 1, "q": 1}, {"p": 1}, {"p": 1}]
+    first, again = change.inserted, change.inserted
+    assert first is again and first["q"].to_set() == {(3,)}
+    sent = pickle.loads(pickle.dumps(change))
+    assert sent == change and "deleted" in vars(sent) and sent.ignored["p"].to_set() == {(7,)}
+    assert copy.copy(change) == change and known_sizes(change) == known_sizes(sent)
+    assert not hasattr(change, "added")
+    with pytest.raises(AttributeError, match="'Change' object has no attribute 'added'"):
+        change.added  # noqa: B018

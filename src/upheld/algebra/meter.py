@@ -140,11 +140,13 @@ class Meter:
         phase, now, total = phase or current_phase.get(), time.monotonic(), sum(counts)
         spent, self._reported = now - self._reported, now
         self.statistics.instances[phase] += total
+        busy, last_for, work_of = self._busy, self._last_for, self._work_of
         for rule, count in zip(rules, counts, strict=True):
-            self._busy[rule] += count
-            work = self._last = self._last_for[rule.head.predicate] = self._work_of(phase, rule)
+            busy[rule] = busy.get(rule, 0) + count  # `+=` calls a method of `Counter` for a rule that is new
+            work = last_for[rule.head.predicate] = work_of(phase, rule)
             work.instances += count
             work.seconds += spent * count / total
+        self._last = work
         self.tried(rules[-1], total)
 
     def _work_of(self, phase: str, rule: Rule | None) -> Work:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from upheld.data.change_table import ChangeTable
@@ -36,6 +36,14 @@ class UnreadRows(Protocol):
     def read(self, side: int) -> Mapping[str, Iterable[Row]]: ...
 
 
+#: The numbers of the sides of a change that is not read yet, as `ChangedRows` has them.
+_SIDES = {"deleted": 0, "inserted": 1, "retracted": 2, "asserted": 3, "ignored": 4}
+
+
+def _without_hidden(sizes: Mapping[str, int], predicates: Mapping[str, Predicate]) -> Mapping[str, int]:
+    return {name: size for name, size in sizes.items() if not predicates[name].hidden} if sizes else sizes
+
+
 class ByRelation(Mapping[str, Relation]):
     """Facts of each relation of a program; only relations with facts are kept, the others are made when asked for."""
 
@@ -48,7 +56,7 @@ class ByRelation(Mapping[str, Relation]):
         self._read = self._relations(rows)
 
     @classmethod
-    def unread(cls, predicates: Mapping[str, Predicate], rows: UnreadRows, side: int) -> ByRelation:
+    def of_side(cls, predicates: Mapping[str, Predicate], rows: UnreadRows, side: int) -> ByRelation:
         """Return the facts of one side of a change, whose rows are not read yet."""
         facts = cls.__new__(cls)
         facts._predicates, facts._unread, facts._side = predicates, rows, side
@@ -120,17 +128,12 @@ class ByRelation(Mapping[str, Relation]):
         """Return the relations that are kept. Some of them may have no facts."""
         return self._some.values()
 
-    def known_size(self) -> int:
-        """Return the number of facts, of relations whose sizes are known without work."""
-        return sum(self.known_sizes().values())
-
     def known_sizes(self) -> Mapping[str, int]:
         """Return the numbers of facts of relations, where they are known without work."""
         unread = self._unread
         if unread is None:
             return {name: relation.known_size or 0 for name, relation in self._read.items()}
-        sizes, predicates = unread.sizes[self._side], self._predicates
-        return {name: size for name, size in sizes.items() if not predicates[name].hidden} if sizes else sizes
+        return _without_hidden(unread.sizes[self._side], self._predicates)
 
     def keep_own_codes(self) -> None:
         """Let go of the tables of an engine that rows were to be read from. Rows that are unread have none."""
@@ -167,6 +170,18 @@ class Change:
     updates: tuple[int, ...] = ()
     #: Violations that appeared, by constraint: the bindings of the variables of each.
     violations: Mapping[str, Relation] = field(default_factory=dict)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> ByRelation:
+            side, unread = _SIDES.get(name), vars(self).get("_unread")
+            if side is None or unread is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            # Another thread may have made it in between: all see the same.
+            return vars(self).setdefault(name, ByRelation.of_side(*unread, side))
+
+    def __getstate__(self) -> dict[str, object]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # not what sides are made of: it stays behind
 
     def __bool__(self) -> bool:
         """Return whether any facts appeared or disappeared, or became explicit or stopped being explicit."""
@@ -257,6 +272,31 @@ class Change:
             return ChangeTable(every, [(sign, side.not_empty()) for sign, side in sides], named=True)
         empty = relation_of(self.inserted._predicates[self.inserted[relation].name], ())
         return ChangeTable([empty], [(sign, [side[relation]]) for sign, side in sides], named=False)
+
+
+def unread_change(
+    predicates: Mapping[str, Predicate],
+    rows: UnreadRows,
+    statistics: Statistics,
+    updates: tuple[int, ...],
+    violations: Mapping[str, Relation],
+) -> Change:
+    """Return a change whose sides are made when somebody looks at them: few updates have anybody who does."""
+    change = Change.__new__(Change)
+    vars(change).update(statistics=statistics, updates=updates, violations=violations, _unread=(predicates, rows))
+    return change
+
+
+def known_sizes(change: Change) -> list[Mapping[str, int]]:
+    """Return how many facts of each relation a change has deleted, inserted, retracted and asserted.
+
+    Of rows that are still being computed, only sizes that are known without work.
+    """
+    unread = vars(change).get("_unread")
+    if unread is None:
+        return [side.known_sizes() for side in (change.deleted, change.inserted, change.retracted, change.asserted)]
+    predicates, rows = unread
+    return [_without_hidden(sizes, predicates) for sizes in rows.sizes[:4]]
 
 
 def relation_of(predicate: Predicate, rows: Iterable[Row]) -> Relation:

@@ -8,7 +8,7 @@ from functools import partial
 
 from upheld.algebra.counters import ChangedRows, RowsByName, SmallUpdate, UnreadChange
 from upheld.algebra.sets import FactSet
-from upheld.data.change import ByRelation, Change
+from upheld.data.change import ByRelation, Change, unread_change
 from upheld.data.relation import Relation
 from upheld.explain import Explainer
 from upheld.language.core import Core, Predicate
@@ -32,8 +32,7 @@ Effect = tuple[FactSet, FactSet, FactSet]
 #: The layer and the marks of an update that prepares nothing for the next one.
 _NOTHING: tuple[Layer | None, Marks | None] = (None, None)
 
-#: The sides of a change, as `ChangedRows` has them, and the violations that an update resolves and makes by default.
-_SIDES = range(len(ChangedRows._fields))
+#: The violations that an update resolves and makes by default.
 _NO_VIOLATIONS: tuple[Mapping[str, Relation], Mapping[str, Relation]] = ({}, {})
 
 #: Called with a change before it is committed, which it refuses by raising an error.
@@ -137,18 +136,17 @@ class Commits(Lifecycle):
                 unread, following = small.make(state.I) if small is not None else None, _NOTHING
                 resolved, violations = _NO_VIOLATIONS
                 if unread is not None:
-                    sides = [ByRelation.unread(predicates, unread, side) for side in _SIDES]
                     if core.constraints:
-                        resolved, violations = (_violations_in(core, unread, side) for side in _SIDES[:2])
+                        resolved, violations = (_violations_in(core, unread, side) for side in (0, 1))
+                    change = unread_change(predicates, unread, statistics, updates, violations)
                 else:
                     E_minus, E_plus, ignored = effect if isinstance(effect, tuple) else effect()
                     outcome = self._update(E_minus, E_plus, ahead, edited)
                     rows, following = self._changed(outcome, E_minus, E_plus, ignored), (outcome.layer, outcome.marks)
-                    sides = [ByRelation(predicates, side) for side in rows]
                     if core.constraints:
                         resolved, violations = (violations_among(core, side) for side in rows[:2])
-                deleted, inserted, retracted, asserted, ignored_facts = sides
-                change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates, violations)
+                    gone, new, retracted, asserted, spare = (ByRelation(predicates, side) for side in rows)
+                    change = Change(new, gone, spare, asserted, retracted, statistics, updates, violations)
                 if before_commit is not None:
                     before_commit(change)
                 if part is None and self._tables:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from upheld.algebra.meter import Work, WorkByRule
-from upheld.data.change import Change
+from upheld.data.change import Change, known_sizes
 from upheld.data.factfiles.replacement import Replacement, unwritable
 from upheld.dataclass import dataclass
 from upheld.errors import FactsError, count
@@ -189,8 +189,8 @@ class Costs:
     def note(self, change: Change, *work: WorkByRule) -> None:
         """Note what it took to make an update, or the updates of a transaction."""
         self.updates += 1
-        sizes = change.inserted.known_size(), change.deleted.known_size()
-        self._runs.append(_cost(self.updates, change.statistics, *sizes))
+        deleted, inserted = (sum(sizes.values()) for sizes in known_sizes(change)[:2])
+        self._runs.append(_cost(self.updates, change.statistics, inserted, deleted))
         for part in work:
             self._add(part)
 

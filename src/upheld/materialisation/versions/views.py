@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-from upheld.data.change import Change
+from upheld.data.change import Change, known_sizes
 from upheld.data.columns import Columns, Row
 from upheld.data.relation import Relation
 from upheld.errors import Problem
@@ -24,6 +24,9 @@ Rows = Columns | Collection[Row]
 
 #: Changes and their rows that are kept for a relation that nobody has read yet, beside as many as it has rows.
 SPARE = 10_000
+
+#: Deleted, inserted, retracted and asserted facts: whether they are explicit, and how they count.
+_SIDES = (False, -1), (False, 1), (True, -1), (True, 1)
 
 
 class Version:
@@ -44,10 +47,9 @@ class Version:
 
     def after(self, change: Change, core: Core) -> Version:
         """Return a version that a change leads to, which is not known to this one yet, of the program from then on."""
-        sizes, rows = dict(self.sizes), 1
-        sides = (change.inserted, False, 1), (change.deleted, False, -1), (change.asserted, True, 1)
-        for facts, explicit, sign in (*sides, (change.retracted, True, -1)):
-            for name, size in facts.known_sizes().items():
+        sizes, rows = self.sizes.copy(), 1
+        for (explicit, sign), changed in zip(_SIDES, known_sizes(change), strict=True):
+            for name, size in changed.items():
                 rows += size
                 if (name, explicit) in sizes:
                     sizes[name, explicit] += sign * size

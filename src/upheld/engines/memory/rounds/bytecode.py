@@ -53,6 +53,7 @@ from upheld.engines.memory.rounds.records import (
     PLAN_TABLE,
     PLAN_TRUTH,
     PLAN_VARIABLES,
+    QUEUE_FIELDS,
     QUEUE_ROW,
     QUEUE_TABLE,
     STEP_FILTERS,
@@ -489,7 +490,7 @@ def by_table(tables: Sequence[Table], pairs: npt.NDArray[np.signedinteger[Any]])
     """Return the rows of pairs of the number of a table and a row. Further columns, as a log has them, are left out."""
     if len(pairs) <= _FEW_PAIRS:
         rows_of: dict[int, list[int]] = {}
-        for t, row in zip(pairs[:, QUEUE_TABLE].tolist(), pairs[:, QUEUE_ROW].tolist(), strict=True):
+        for t, row in pairs[:, :QUEUE_FIELDS].tolist():
             rows_of.setdefault(t, []).append(row)
         return [(tables[t], np.array(rows_of[t], np.int32)) for t in sorted(rows_of)]
     numbers = pairs[:, QUEUE_TABLE]

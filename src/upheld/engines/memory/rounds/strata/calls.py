@@ -254,7 +254,8 @@ class Calls:
         self._full.append((self._buffers.log[:used].copy(), used))
         self.state[AT_LOG] = 0
 
-    def _tell_meter(self) -> None:
+    def _tell_meter(self, more_facts: int = 0, more_rounds: int = 0) -> None:
+        """Report the work of the kernel, and facts and rounds that belong to no rule."""
         state, meter, rules = self.state, self.context.meter, self._code.rules
         now = state[AT_ROUNDS : AT_NEW_FACTS + 1].tolist()
         rounds, lost, gained = map(operator.sub, now, self._told)
@@ -268,17 +269,20 @@ class Calls:
             if facts or (mine and rounds):
                 meter.round(facts, rounds, phase)
                 rounds = 0
-        if rounds:
-            meter.round(0, rounds)
+        if rounds or more_rounds:
+            meter.round(more_facts, rounds + more_rounds)
 
     def _take_met(self) -> list[tuple[int, list[int]]]:
         """Return the plans that have found derivations, with their number by phase, and begin to count anew."""
-        state, met = self.state, self._code.met
-        taken = []
-        while (plan := int(state[FIRST_MET])) != NOBODY:
-            taken.append((plan, met[plan].tolist()))
-            state[FIRST_MET] = met[plan, NEXT_MET]
-            met[plan] = _NOT_MET
+        state, met, taken = self.state, self._code.met, []
+        plan = int(state[FIRST_MET])
+        while plan != NOBODY:
+            line = met[plan]
+            numbers = line.tolist()
+            taken.append((plan, numbers))
+            line[:] = _NOT_MET
+            plan = numbers[NEXT_MET]
+        state[FIRST_MET] = NOBODY
         return sorted(taken)
 
     def _undo(self) -> None:

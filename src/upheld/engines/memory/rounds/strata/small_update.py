@@ -8,6 +8,8 @@ operators make it from its net effect.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from upheld.algebra.counters import Listed, RowsByName
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.rounds.bytecode import by_table
@@ -51,7 +53,11 @@ from upheld.engines.memory.sets.rows_by_table import clear_bit
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
 
-RowsByTable = dict[Table, Rows]
+RowsByTable = Mapping[Table, Rows]
+
+#: Most changes have two sides or three.
+_NO_ROWS: RowsByTable = {}
+_NO_SIZES: Mapping[str, int] = {}
 
 
 class MemoryUpdate(Calls):
@@ -106,16 +112,15 @@ class MemoryUpdate(Calls):
         if not self._maintained():
             self._shared.tools = self._code, self._buffers
             return None
-        sides = self._sides = self._by_side()
+        ends = self._ends()
+        sides = self._sides = self._by_side(ends)
         deleted, inserted, retracted, asserted, _ = sides
         self.E.has_changed(retracted, asserted)
         I.has_changed(deleted, inserted)
-        sizes = [{table.name: len(rows) for table, rows in side.items()} for side in sides]
-        ends = self._ends()
+        sizes = [{table.name: len(rows) for table, rows in side.items()} if side else _NO_SIZES for side in sides]
         if self.state[SEEDS]:
             self._count_strata(0)
-            self._tell_meter()  # first: the time of the kernel is that of its rules
-        context.meter.round(ends[4], 5)  # three rounds for the net effect, and two for what disappears and appears
+        self._tell_meter(ends[4], 5)  # three rounds for the net effect, and two for what disappears and appears
         lines = self._buffers.lines[: ends[4]].copy()
         self.close()
         self._shared.tools = self._code, self._buffers
@@ -146,12 +151,12 @@ class MemoryUpdate(Calls):
         """Return where the lines of deleted, inserted, retracted, asserted and ignored facts end."""
         return self.state[END_DELETED : END_IGNORED + 1].tolist()
 
-    def _by_side(self) -> list[RowsByTable]:
+    def _by_side(self, ends: list[int]) -> list[RowsByTable]:
         """Return the rows of the change: deleted, inserted, retracted, asserted and ignored ones."""
         tables, lines, begin = self._code.tables, self._buffers.lines, 0
         sides: list[RowsByTable] = []
-        for end in self._ends():
-            sides.append(dict(by_table(tables, lines[begin:end])) if end > begin else {})
+        for end in ends:
+            sides.append(dict(by_table(tables, lines[begin:end])) if end > begin else _NO_ROWS)
             begin = end
         return sides
 
@@ -160,7 +165,7 @@ class MemoryUpdate(Calls):
 
     def _undo(self) -> None:
         if self.state[IS_ENTERED]:
-            deleted, inserted, retracted, asserted, _ = self._sides or self._by_side()
+            deleted, inserted, retracted, asserted, _ = self._sides or self._by_side(self._ends())
             self.E.undo_change(retracted, asserted)
             self.I.undo_change(deleted, inserted)
             self._ranks.top = self._top
