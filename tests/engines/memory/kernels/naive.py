@@ -307,13 +307,28 @@ def within(pairs: Sequence[Row], width: int, height: int) -> set[Row]:
     return {(x, y) for x, y in pairs if 0 <= x < width and 0 <= y < height}
 
 
-def unseen_pairs(pairs: Sequence[Row], seen: set[Row], width: int, height: int) -> list[Row]:
-    """The pairs not seen yet; those without a bit are never seen."""
+def clusters(pairs: Sequence[Row], values: int) -> list[list[int]]:
+    """The values that pairs lead to from each other, in order; a value of no pair is by itself."""
+    found = [{x} for x in range(values)]
+    for x, y in pairs:
+        joined = found[x] | found[y]
+        for value in joined:
+            found[value] = joined
+    return sorted({min(cluster): sorted(cluster) for cluster in found}.values())
+
+
+def within_clusters(pairs: Sequence[Row], clusters: Sequence[Sequence[int]]) -> set[Row]:
+    """The pairs of two values of one cluster."""
+    return {(x, y) for x, y in pairs if any(x in cluster and y in cluster for cluster in clusters)}
+
+
+def unseen_pairs(pairs: Sequence[Row], seen: set[Row], within: set[Row]) -> list[Row]:
+    """The pairs not seen yet; those without a bit, which are not `within` the matrix, are never seen."""
     seen, out = set(seen), []
     for pair in pairs:
         if pair not in seen:
             out.append(pair)
-            seen |= within([pair], width, height)
+            seen |= {pair} & within
     return out
 
 

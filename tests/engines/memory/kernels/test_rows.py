@@ -452,28 +452,76 @@ def small_pairs() -> st.SearchStrategy[list[Row]]:
     return st.lists(st.tuples(value, value), max_size=30)
 
 
-@given(small_pairs(), st.data(), st.integers(0, 10), st.integers(0, 10))
-def test_pairs_as_bits(rows, data, width, height):
+def squares_of(clusters: list[list[int]], values: int) -> tuple[tuple[int, int, np.ndarray, np.ndarray], int]:
+    """Return the shape of a matrix of clusters, as the kernels number them, and the number of cells."""
+    leaders, sizes = np.arange(values, dtype=np.int32), np.ones(values, np.int32)
+    pairs = [(x, cluster[0]) for cluster in clusters for x in cluster]
+    rows, all_rows = numbers(pairs, np.int32).reshape(-1, 2), np.arange(len(pairs), dtype=np.int32)
+    cells = pair_kernels.join_clusters(rows, all_rows, leaders, sizes, values, 1 << 40)
+    places, squares = np.empty((values, 2), np.int32), np.empty((values, 3), np.int64)
+    count = pair_kernels.place_clusters(leaders, sizes, places, squares)
+    return (values, values, places, squares[:count]), int(cells)
+
+
+@given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=20), st.data(), st.integers(12, 160))
+def test_clusters(rows, data, most):
+    """Values of a pair are in one cluster, which has a square of its own; too many cells stop it early."""
+    candidates = data.draw(subsets(len(rows)))
+    array, chosen = numbers(rows, np.int32).reshape(-1, 2), numbers(candidates, np.int32)
+    leaders, sizes = np.arange(12, dtype=np.int32), np.ones(12, np.int32)
+    cells = pair_kernels.join_clusters(array, chosen, leaders, sizes, 12, most)
+    expected = naive.clusters([rows[row] for row in candidates], 12)
+    total = sum(len(cluster) ** 2 for cluster in expected)
+    assert (cells > most) == (total > most)
+    if cells > most:
+        return
+    places, squares = np.full((12, 2), NONSENSE, np.int32), np.full((12, 3), NONSENSE, np.int64)
+    count = pair_kernels.place_clusters(leaders, sizes, places, squares)
+    found = [[x for x in range(12) if places[x, 1] == cluster] for cluster in range(count)]
+    assert found == expected
+    pairs = [(x, y) for cluster in expected for x in cluster for y in cluster]
+    assert [pair_kernels.cell_of(x, y, 12, 12, places, squares[:count]) for x, y in pairs] == list(range(total))
+    beyond = ({(x, y) for x in range(-1, 14) for y in range(-1, 14)}) - set(pairs)
+    assert {int(pair_kernels.cell_of(x, y, 12, 12, places, squares[:count])) for x, y in beyond} == {-1}
+
+
+@given(small_pairs(), st.data(), st.lists(st.sampled_from((0, 1, 2)), max_size=10))
+def test_pairs_as_bits(rows, data, cluster_of):
     """A matrix tells the pairs that were put in from the others; pairs beyond it pass."""
     candidates = data.draw(subsets(len(rows)))
     array, chosen = numbers(rows, np.int32).reshape(-1, 2), numbers(candidates, np.int32)
     assert tuple(map(int, pair_kernels.pair_limits(array, chosen))) == naive.pair_limits(rows, candidates)
-    words = np.zeros(width * height // 64 + 1, np.uint64)
-    pair_kernels.set_pairs(array, chosen, words, width, height)
-    inside = naive.within([rows[row] for row in candidates], width, height)
-    cells = {x * height + y for x, y in inside}
+    clusters = [[x for x, cluster in enumerate(cluster_of) if cluster == k] for k in sorted(set(cluster_of))]
+    matrix, size = squares_of(clusters, len(cluster_of))
+    words = np.zeros(size // 64 + 1, np.uint64)
+    put = [rows[row] for row in candidates]
+    inside = naive.within_clusters(put, clusters)
+    left_out = sum(pair not in inside for pair in put)
+    assert pair_kernels.set_pairs(array, chosen, words, *matrix) == left_out
+    cells = {int(pair_kernels.cell_of(x, y, *matrix)) for x, y in inside}
     assert {64 * w + b for w, word in enumerate(words.tolist()) for b in range(64) if word >> b & 1} == cells
-    assert pair_kernels.count_pairs(words) == len(cells)
+    assert pair_kernels.count_pairs(words) == len(cells) == len(inside)
     asked = data.draw(small_pairs())
-    out = np.full((len(asked), 2), NONSENSE, np.int32)
+    pairs, out = numbers(asked, np.int32).reshape(-1, 2), np.full((len(asked), 2), NONSENSE, np.int32)
     before = words.copy()
-    has_place = len(naive.within(asked, width, height)) == len(set(asked))
-    assert pair_kernels.are_within(numbers(asked, np.int32).reshape(-1, 2), width, height) == has_place
-    found = pair_kernels.unknown_pairs(numbers(asked, np.int32).reshape(-1, 2), words, width, height, out)
+    may_be_in = naive.within_clusters(asked, clusters)
+    assert pair_kernels.have_cells(pairs, *matrix) == (may_be_in == set(asked))
+    found = pair_kernels.unknown_pairs(pairs, words, *matrix, out)
     assert tuples(out[:found]) == naive.unknown_pairs(asked, inside)
     assert words.tolist() == before.tolist()
-    found = pair_kernels.unseen_pairs(numbers(asked, np.int32).reshape(-1, 2), words, width, height, out)
-    assert tuples(out[:found]) == naive.unseen_pairs(asked, inside, width, height)
+    found = pair_kernels.unseen_pairs(pairs, words, *matrix, out)
+    assert tuples(out[:found]) == naive.unseen_pairs(asked, inside, may_be_in)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), max_size=20))
+def test_bits_of_words(words):
+    assert pair_kernels.count_pairs(np.array(words, np.uint64)) == sum(word.bit_count() for word in words)
+
+
+@given(small_pairs(), st.integers(0, 10), st.integers(0, 10))
+def test_pairs_within_a_matrix_of_counts(pairs, width, height):
+    has_cells = len(naive.within(pairs, width, height)) == len(set(pairs))
+    assert pair_kernels.are_within(numbers(pairs, np.int32).reshape(-1, 2), width, height) == has_cells
 
 
 @given(small_pairs(), st.data(), st.integers(0, 10), st.integers(0, 10), truths())

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +15,7 @@ from tests.helpers.programs.strategies import cases
 from tests.helpers.sizes import examples
 from upheld.engines.memory.joins import matching
 from upheld.engines.memory.sets import bit_matrix, collected
-from upheld.engines.memory.sets.bit_matrix import DenseBits, dense_bits
+from upheld.engines.memory.sets.bit_matrix import clustered_bits, dense_bits, rectangle
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.named import Named
 from upheld.errors import EvaluationError
@@ -24,8 +23,12 @@ from upheld.errors import EvaluationError
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 
 
+#: The kinds of matrix: one for all pairs, and one with a square for each cluster of values.
+KINDS = [dense_bits, clustered_bits]
+
+
 @contextmanager
-def bits_from_the_beginning() -> Iterator[list[int]]:
+def bits_from_the_beginning(kind=dense_bits) -> Iterator[list[int]]:
     """Hold pairs as bits however few there are; yield the numbers of rows that were appended."""
     appended: list[int] = []
     append = Collected.append
@@ -37,7 +40,7 @@ def bits_from_the_beginning() -> Iterator[list[int]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching, "MOST_FACTS", 0)  # else many rules would run in one call
         patch.setattr(Collected, "append", noted)
-        patch.setattr(Named, "dense", lambda self, table: dense_bits(table, self.of(table)))
+        patch.setattr(Named, "dense", lambda self, table: kind(table, self.of(table)))
         for module in (bit_matrix, collected):
             patch.setattr(module, "FEWEST_ROWS", 2)
         patch.setattr(bit_matrix, "BITS_PER_ROW", 1 << 20)
@@ -54,11 +57,12 @@ def check_rows(m: upheld.Materialisation) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["rematerialise", "dred", "bf"])
-def test_graphs(algorithm):
+@pytest.mark.parametrize("kind", KINDS)
+def test_graphs(algorithm, kind):
     """Values beyond the matrix come later, and rows that are in no set stay in the table."""
     random = Random(3)
     edges = {(random.randrange(40), random.randrange(40)) for _ in range(70)}
-    with bits_from_the_beginning() as appended:
+    with bits_from_the_beginning(kind) as appended:
         m = upheld.materialise(CLOSURE, {"edge": edges}, algorithm=algorithm)
         assert sum(appended) > len(edges)  # copies of edges are known to be new anyway
         for step in range(8):
@@ -85,10 +89,10 @@ def test_pairs_beyond_the_matrix():
 
 
 @examples(40)
-@given(cases(2), st.sampled_from(["rematerialise", "adaptive", "dred", "counting"]))
-def test_any_program(case, algorithm):
+@given(cases(2), st.sampled_from(["rematerialise", "adaptive", "dred", "counting"]), st.sampled_from(KINDS))
+def test_any_program(case, algorithm, kind):
     """Facts are those of the reference engine after every update."""
-    with bits_from_the_beginning():
+    with bits_from_the_beginning(kind):
         try:
             opened = [
                 upheld.materialise(case.program, case.facts, algorithm=algorithm, engine=engine)
@@ -104,10 +108,10 @@ def test_any_program(case, algorithm):
 
 
 def test_copies_for_small_rounds_cost_no_more_than_the_tuple_index():
-    matrix = DenseBits(512, 100, np.zeros(800, np.uint64))  # as many bits as a round of 100 rows is worth
+    matrix = rectangle(512, 100)  # as many bits as a round of 100 rows is worth
     assert matrix.is_worth_a_copy(work=100, unindexed=0)
     assert not matrix.is_worth_a_copy(work=99, unindexed=0)
-    matrix = DenseBits(512, 100, np.zeros(800, np.uint64))
+    matrix = rectangle(512, 100)
     copies = [matrix.is_worth_a_copy(work=1, unindexed=1_000) for _ in range(20)]
     assert copies == [True] * 10 + [False] * 10
 
@@ -127,3 +131,61 @@ def test_the_last_rounds_of_a_closure(algorithm, tail, is_indexed):
     assert m["path"].to_set() == everything
     assert m.update(delete={"edge": [(2, 1)]}).deleted["path"].to_set() == {(x, y) for x, y in everything if y < 2}
     check_rows(m)
+
+
+def small_graphs(count: int, nodes: int) -> list[tuple[int, int]]:
+    """Return edges of random graphs that have no value in common, in random order."""
+    random = Random(7)
+    names = random.sample(range(count * nodes), count * nodes)
+    pairs = [(random.randrange(nodes), random.randrange(nodes)) for _ in range(3 * count * nodes // 2)]
+    edges = {(names[k % count * nodes + x], names[k % count * nodes + y]) for k, (x, y) in enumerate(pairs)}
+    return random.sample(sorted(edges), len(edges))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_closure_of_many_small_graphs(threads, monkeypatch):
+    """Each graph has a square of bits, no fact is looked up, and graphs that an update joins are no longer apart."""
+    sizes, found = [], bit_matrix.clustered_bits
+
+    def noted(table, rows):
+        matrix = found(table, rows)
+        sizes.append(len(matrix.shape.squares) if matrix else 0)
+        return matrix
+
+    monkeypatch.setattr("upheld.engines.memory.sets.named.clustered_bits", noted)
+    edges = small_graphs(count=600, nodes=24)
+    m = upheld.materialise(CLOSURE, {"edge": edges}, algorithm="rematerialise", threads=threads)
+    assert len(sizes) == 1 and sizes[0] >= 600  # the matrix is large enough for all rounds
+    assert m._engine.tables["path"].unindexed
+    step: dict[int, set[int]] = {}
+    for x, y in edges:
+        step.setdefault(x, set()).add(y)
+    expected = set()
+    for x in step:
+        reached, open_ = set(), [x]
+        while open_:
+            new = step.get(open_.pop(), set()) - reached
+            reached |= new
+            open_ += new
+        expected |= {(x, y) for y in reached}
+    assert m["path"].to_set() == expected
+    check_rows(m)
+
+
+def test_rows_come_in_the_order_of_squares():
+    m = upheld.materialise("p(x, y) :- e(x, y).", {"e": small_graphs(count=1_000, nodes=24)})
+    table = m._engine.tables["p"]
+    rows = m._state.I.of(table)
+    matrix = clustered_bits(table, rows)
+    ordered = matrix.in_order(table, rows, 0)
+    squares = matrix.shape.places[table.rows[ordered, 0], 1]
+    assert sorted(ordered.tolist()) == rows.tolist() and (squares[1:] >= squares[:-1]).all()
+    assert matrix.in_order(table, ordered, 0) is ordered
+    assert rectangle(30_000, 30_000).in_order(table, rows, 0) is rows
+
+
+def test_clusters_that_are_too_large_have_no_squares():
+    """A star has few pairs for the square of its values."""
+    m = upheld.materialise("p(x, y) :- e(x, y).", {"e": [(0, y) for y in range(20_000)]})
+    table = m._engine.tables["p"]
+    assert clustered_bits(table, m._state.I.of(table)) is None

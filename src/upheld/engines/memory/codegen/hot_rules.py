@@ -19,8 +19,7 @@ import numpy as np
 from upheld.engines.memory.codegen.source import Shape, shape_of, source_of
 from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.joins.sinks import Heads, HeadsOnly
-from upheld.engines.memory.kernels import hashing, jit
-from upheld.engines.memory.kernels.pairs import FULL
+from upheld.engines.memory.kernels import hashing, jit, pairs
 from upheld.engines.memory.plans.plan import AtomStep
 from upheld.engines.memory.storage.arrays import key_view
 from upheld.engines.memory.storage.block_index import BlockIndex
@@ -89,7 +88,7 @@ class Quickest:
         self._join, self._sink, self._marks = join, sink, marks
         has_small_tables = all(table.n <= CACHED_ROWS for table in join.plan.tables[1:])
         #: The shape of the plan, if rules of its shape may have a kernel.
-        self._shape = shape_of(join.plan, sink.counts) if has_small_tables and not sink.wide else None
+        self._shape = shape_of(join.plan, sink.matrix) if has_small_tables and not sink.wide else None
         self._key: _Key | None = None
         #: Runs joins by the kernel, once it is ready.
         self._compiled: MakeRunner | None = None
@@ -210,7 +209,7 @@ def _function(shape: Shape) -> Any:
     names: dict[str, Any] = {
         "np": np, "mix": hashing.mix, "place": hashing.place, "shift_of": hashing.shift_of,
         "find_row": hashing.find_row, "prefetch": jit.prefetch, "PATIENCE": hashing.PATIENCE,
-        "FULL": FULL, "__name__": __name__,
+        "cell_of": pairs.cell_of, "FULL": pairs.FULL, "__name__": __name__,
     }  # fmt: skip
     name = f"rule_{own}"
     exec(compile(source_of(shape, name), __file__, "exec"), names)
@@ -220,4 +219,4 @@ def _function(shape: Shape) -> Any:
 @cache
 def _helpers() -> str:
     """Return the source of what the kernels call."""
-    return "".join(map(inspect.getsource, (hashing, jit)))
+    return "".join(map(inspect.getsource, (hashing, jit, pairs)))

@@ -18,6 +18,14 @@ ARRAYS = {
     "not there": ("wanted", "wanted_key", "keys", "slots", "flags", "truth", "constants"),
 }
 
+#: The arguments of a kernel for known pairs, by the kind of matrix that has them: of bits in one piece, of bits in
+#: squares, or of cells in which instances are counted.
+MATRICES = {
+    "bits": ("words", "pairs_width", "pairs_height"),
+    "squares": ("words", "pairs_width", "pairs_height", "places", "squares"),
+    "counts": ("cells", "counts", "pairs_width", "pairs_height"),
+}
+
 
 class StepShape(NamedTuple):
     """The parameters of the code of a step. Its kind is the kind of index it follows, or a test that a row exists."""
@@ -37,16 +45,16 @@ class StepShape(NamedTuple):
 class Shape(NamedTuple):
     """The parameters of the source of a kernel: the number of variables it begins with, its steps, and its head.
 
-    Instances with known pairs are left out, or counted.
+    Instances with known pairs are left out, or counted: `matrix` is the kind of matrix that has these.
     """
 
     start: int
     steps: tuple[StepShape, ...]
     head: tuple[int, ...]
-    counts: bool
+    matrix: str
 
 
-def shape_of(plan: Plan, counts: bool) -> Shape | None:
+def shape_of(plan: Plan, matrix: str) -> Shape | None:
     """Return the shape of a plan, or None for plans that the generic kernels serve alone."""
     steps = []
     for step in plan.steps:
@@ -60,7 +68,7 @@ def shape_of(plan: Plan, counts: bool) -> Shape | None:
             kind = "block" if isinstance(step.source.index(step.known), BlockIndex) else "chain"
         equal = tuple((first, repeated) for first, repeated in step.equal.tolist())
         steps.append(StepShape(kind, step.known, tuple(step.terms.tolist()), equal, kept, tuple(step.added.tolist())))
-    return Shape(len(plan.start), tuple(steps), tuple(plan.terms.tolist()), counts) if steps else None
+    return Shape(len(plan.start), tuple(steps), tuple(plan.terms.tolist()), matrix) if steps else None
 
 
 def source_of(shape: Shape, name: str) -> str:
@@ -70,8 +78,7 @@ def source_of(shape: Shape, name: str) -> str:
         at      for each loop where to go on in it, -1 for its beginning
         B       bindings of the first variables, `width` of them
         steps   for each step what ARRAYS says
-        known   head pairs that need not be made: a matrix of bits, or of cells if instances are counted and cells to
-                count them in; its width and its height
+        known   head pairs that need not be made, as MATRICES says
         marks   whether pairs that are made become so, which is for one thread alone
         made    takes the head rows
 
@@ -112,7 +119,7 @@ class _Writer:
     def source(self, name: str) -> str:
         shape = self.shape
         self.write(f"def {name}(i, at, width, B, steps, constants, known, marks, made):")
-        self.write(f"{'cells, counts' if shape.counts else 'words'}, pairs_width, pairs_height = known")
+        self.write(f"{', '.join(MATRICES[shape.matrix])} = known")
         for k, step in enumerate(shape.steps):
             self.write(f"{', '.join(f'{array}{k}' for array in ARRAYS[step.kind])} = steps[{k}]")
             self.write(f"mask{k}, shift{k} = len(slots{k}) - 1, shift_of(len(slots{k}))")
@@ -228,7 +235,7 @@ class _Writer:
                 "if not new:",
                 "counts[cell] = np.uint8(counted + 1)",
             )
-            if self.shape.counts
+            if self.shape.matrix == "counts"
             else (
                 "bit = np.uint64(1) << np.uint64(cell & 63)",
                 "word = words[cell >> 6]",
@@ -238,9 +245,13 @@ class _Writer:
             )
         )
         self.write("new = True")
-        self.write_block(
-            f"if 0 <= {x} < pairs_width and 0 <= {y} < pairs_height:", f"cell = {x} * pairs_height + {y}", *known
-        )
+        if self.shape.matrix == "squares":
+            self.write(f"cell = cell_of({x}, {y}, pairs_width, pairs_height, places, squares)")
+            self.write_block("if cell >= 0:", *known)
+        else:
+            self.write_block(
+                f"if 0 <= {x} < pairs_width and 0 <= {y} < pairs_height:", f"cell = {x} * pairs_height + {y}", *known
+            )
         self.write("if new:")
 
 

@@ -206,7 +206,7 @@ class TallySink:
 class HeadTally(HeadsOnly):
     """Counts the heads of a plan where bodies are not ranked. Instances with known pairs may be counted elsewhere."""
 
-    counts = True
+    matrix = "counts"
 
     def __init__(self, counting: Counting, collected: Collected, reject: Truth, plan: Plan, wide: bool):
         super().__init__(collected, plan, reject, wide)

@@ -14,11 +14,14 @@ from upheld.algebra.meter import Reports
 from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import AtomStep, Places, Plan
+from upheld.engines.memory.sets.bit_matrix import NO_PAIRS
 from upheld.engines.memory.sets.collected import Collected, MadeRows
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
+from upheld.language.core import Atom
+from upheld.language.syntax.ast import Variable
 
 
 def head_sink(collected: Collected, plan: Plan, reject: Spelling | None, start: Table | None, work: int) -> HeadSink:
@@ -54,8 +57,10 @@ NO_COUNTS = KnownPairs(np.zeros(1, np.uint8), np.zeros(1, np.uint8), 0, 0)
 class HeadsOnly(ABC):
     """A sink that needs nothing but heads, which a kernel of its own may make."""
 
-    #: Whether instances are counted as they are found.
-    counts = False
+    @property
+    @abstractmethod
+    def matrix(self) -> str:
+        """The kind of matrix that known pairs have, as the kernels of hot rules distinguish them."""
 
     def __init__(self, collected: Collected, plan: Plan, reject: Truth, wide: bool):
         self.collected, self.plan, self.reject, self.wide = collected, plan, reject, wide
@@ -88,9 +93,13 @@ class HeadsOnly(ABC):
         """Return whether one thread may enter heads while others make heads, and is quick to do so."""
         return False
 
+    def in_order(self, table: Table, rows: Rows, atom: Atom) -> Rows:
+        """Return rows of an atom in the order in which heads are entered soonest."""
+        return rows
+
     @abstractmethod
     def known_pairs(self) -> tuple[Any, ...]:
-        """Return the heads that need not be made: words of bits, or cells if they are counted, width and height."""
+        """Return the heads that need not be made, as a matrix of bits, or of cells if they are counted."""
 
     @abstractmethod
     def others(self, rows: MadeRows) -> MadeRows:
@@ -121,13 +130,17 @@ class HeadSink(HeadsOnly):
         self._reports = reports
         return self
 
+    @property
+    def matrix(self) -> str:
+        return "squares" if self.collected.known_pairs(self.plan.head).has_squares else "bits"
+
     def known_pairs(self) -> tuple[Any, ...]:
         known = self.collected.known_pairs(self.plan.head)
-        return known.words, known.width, known.height
+        return known.words, *(known.shape if known.has_squares else known.shape[:2])
 
     def others(self, rows: MadeRows) -> MadeRows:
         known = self.collected.known_pairs(self.plan.head)
-        return known.unknown(rows) if known.width else rows
+        return rows if known is NO_PAIRS else known.unknown(rows)
 
     def enter(self, piece: Heads) -> None:
         table, rows = self.plan.head, piece.rows
@@ -144,9 +157,17 @@ class HeadSink(HeadsOnly):
             facts = self.collected.enter(table, rows, self.reject)
         self._reports.limit_facts(facts)
 
+    def in_order(self, table: Table, rows: Rows, atom: Atom) -> Rows:
+        known = self.collected.known_pairs(self.plan.head)
+        if known is not NO_PAIRS:
+            for term in self.plan.rule.head.terms:
+                if isinstance(term, Variable) and term in atom.terms:
+                    return known.in_order(table, rows, atom.terms.index(term))
+        return rows
+
     def may_enter_beside(self, pieces: Sequence[Heads]) -> bool:
         plan, head = self.plan, self.plan.head
-        if self.wide or not (self.collected.known_pairs(head).width or head.n == self._appended):
+        if self.wide or (self.collected.known_pairs(head) is NO_PAIRS and head.n != self._appended):
             return False
         # Others may read rows and flags of the head's table, which stay where they are if there is room for more: rows
         # that are entered meanwhile are in none of the sets that are read. Known pairs may be out of date, they are

@@ -155,9 +155,10 @@ def may_be_compiled(delta: Delta) -> bool:
 def run_compiled(delta: Delta) -> None:
     """Run the kernel of the rule once it is compiled, and batches until then or where they are as fast."""
     join, sink = delta.join, delta.join.sink
-    assert isinstance(sink, HeadsOnly), "a sink of heads"
+    assert isinstance(sink, HeadsOnly) and delta.atom is not None, "a sink of heads, and rows of an atom"
     way = Quickest(join, sink, marks=not pays_side_by_side(delta))
-    run_in_batches(delta, way)
+    rows = sink.in_order(delta.table, delta.rows, delta.atom)
+    run_in_batches(delta._replace(rows=rows), way)
     way.note()
 
 

@@ -22,14 +22,85 @@ def pair_limits(rows, candidates):
     return lowest, width, height
 
 
+# A matrix of bits has `width` by `height` cells, or a square of them for each cluster of values, where pairs have both
+# values in one cluster. Then `places` has the number and the cluster of each value; the numbers of a cluster follow one
+# another. For each cluster, `squares` has its first cell, its first number, and how many values it has.
+
+
 @kernel
-def set_pairs(rows, candidates, words, width, height):
-    """Set the bits of the pairs in these rows; pairs beyond the matrix are left out."""
+def cell_of(x, y, width, height, places, squares):
+    """Return the cell of a pair, or -1 if the pair is beyond the matrix."""
+    cell = np.int64(-1)
+    if 0 <= x < width and 0 <= y < height:
+        if len(places) == 0:  # with one square for all instead, a closure of cliques takes a fifth longer
+            cell = x * height + y
+        else:
+            cluster = places[x, 1]
+            first, size = squares[cluster, 1], squares[cluster, 2]
+            k = np.int64(places[y, 0]) - first
+            if 0 <= k < size:
+                cell = squares[cluster, 0] + (np.int64(places[x, 0]) - first) * size + k
+    return cell
+
+
+@kernel
+def join_clusters(rows, candidates, clusters, sizes, cells, most):
+    """Bring the values of each pair into one cluster; return how many pairs of values are in one cluster then.
+
+    `clusters` holds for each value another one of its cluster, or itself for the leader, to which all values of the
+    cluster lead; `sizes` has their number for it. There are `cells` pairs at first. It stops when there are more than
+    `most`.
+    """
     for row in candidates:
         x, y = np.int64(rows[row, 0]), np.int64(rows[row, 1])
-        if 0 <= x < width and 0 <= y < height:
-            cell = x * height + y
+        while clusters[x] != x:
+            clusters[x] = clusters[clusters[x]]
+            x = np.int64(clusters[x])
+        while clusters[y] != y:
+            clusters[y] = clusters[clusters[y]]
+            y = np.int64(clusters[y])
+        if x != y:
+            if sizes[x] < sizes[y]:
+                x, y = y, x
+            cells += 2 * np.int64(sizes[x]) * np.int64(sizes[y])
+            clusters[y] = x
+            sizes[x] += sizes[y]
+            if cells > most:
+                break
+    return cells
+
+
+@kernel
+def place_clusters(clusters, sizes, places, squares):
+    """Write the places of values, by the clusters that they lead to, and the squares; return how many there are."""
+    count, cell, number = 0, np.int64(0), np.int64(0)
+    placed = np.zeros(len(clusters), np.int32)
+    for value in range(len(clusters)):
+        leader = value
+        while clusters[leader] != leader:
+            leader = clusters[leader]
+        if placed[leader] == 0:
+            squares[count, 0], squares[count, 1], squares[count, 2] = cell, number, sizes[leader]
+            places[leader, 1] = count
+            count += 1
+            cell += np.int64(sizes[leader]) * np.int64(sizes[leader])
+            number += sizes[leader]
+        cluster = places[leader, 1]
+        places[value, 0], places[value, 1] = squares[cluster, 1] + placed[leader], cluster
+        placed[leader] += 1
+    return count
+
+
+@kernel
+def set_pairs(rows, candidates, words, width, height, places, squares):
+    """Set the bits of the pairs in these rows; pairs beyond the matrix are left out. Return how many are."""
+    left_out = 0
+    for row in candidates:
+        cell = cell_of(np.int64(rows[row, 0]), np.int64(rows[row, 1]), width, height, places, squares)
+        if cell >= 0:
             words[cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
+        left_out += cell < 0
+    return left_out
 
 
 @kernel
@@ -37,30 +108,30 @@ def count_pairs(words):
     """Return the number of bits that are set."""
     count = np.int64(0)
     for word in words:
-        while word:
-            word &= word - np.uint64(1)
-            count += 1
+        # The sums of two bits, of four, of eight, and of all: a matrix is counted whenever a round begins.
+        word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+        word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+        word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+        count += np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
     return count
 
 
 @kernel
-def are_within(pairs, width, height):
-    """Return whether all pairs are within the matrix."""
+def have_cells(pairs, width, height, places, squares):
+    """Return whether all pairs are within a matrix of bits."""
     within = True
     for i in range(len(pairs)):
-        x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
-        within &= 0 <= x < width and 0 <= y < height
+        within &= cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places, squares) >= 0
     return within
 
 
 @kernel
-def unseen_pairs(pairs, words, width, height, out):
+def unseen_pairs(pairs, words, width, height, places, squares, out):
     """Write the pairs whose bits are not set, and set them; pairs beyond the matrix are all written."""
     count = 0
     for i in range(len(pairs)):
-        x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
-        if 0 <= x < width and 0 <= y < height:
-            cell = x * height + y
+        cell = cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places, squares)
+        if cell >= 0:
             bit = np.uint64(1) << np.uint64(cell & 63)
             word = words[cell >> 6]
             if word & bit:
@@ -73,19 +144,28 @@ def unseen_pairs(pairs, words, width, height, out):
 
 
 @kernel
-def unknown_pairs(pairs, words, width, height, out):
+def unknown_pairs(pairs, words, width, height, places, squares, out):
     """Write the pairs whose bits are not set, without setting them; pairs beyond the matrix are all written."""
     count = 0
     for i in range(len(pairs)):
-        x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
         out[count, 0] = pairs[i, 0]
         out[count, 1] = pairs[i, 1]
+        cell = cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places, squares)
         known = False
-        if 0 <= x < width and 0 <= y < height:
-            cell = x * height + y
+        if cell >= 0:
             known = words[cell >> 6] >> np.uint64(cell & 63) & np.uint64(1) != np.uint64(0)
         count += not known
     return count
+
+
+@kernel
+def are_within(pairs, width, height):
+    """Return whether all pairs are within a matrix of counts."""
+    within = True
+    for i in range(len(pairs)):
+        x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
+        within &= 0 <= x < width and 0 <= y < height
+    return within
 
 
 # A cell of counts is 0 for a pair that has to be looked up, else one more than the times that it was counted. Threads

@@ -11,7 +11,7 @@ import numpy as np
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.kernels import flags as flag_kernels
-from upheld.engines.memory.sets.bit_matrix import DenseBits, dense_bits
+from upheld.engines.memory.sets.bit_matrix import DenseBits, clustered_bits, dense_bits
 from upheld.engines.memory.sets.expressions import NO_ROWS, MemorySet, Settled, own_set
 from upheld.engines.memory.sets.rows_by_table import clear_bit, selected_rows, set_bit
 from upheld.engines.memory.sets.truth_tables import Spelling
@@ -202,9 +202,13 @@ class Named(MemorySet):
 
         Whether it is, and how large, is asked anew each time that the table has doubled: so the asking stays cheap.
         """
+        before = self._dense.get(table)
+        if before is not None and before.is_large_enough:
+            return before
         if self.is_most_of(table) and table.n > 2 * self._asked.get(table, 0):
             self._asked[table] = table.n
-            matrix = dense_bits(table, self.of(table))
+            rows = self.of(table)
+            matrix = dense_bits(table, rows) or clustered_bits(table, rows)
             if matrix is not None:
                 self._dense[table] = matrix
         return self._dense.get(table)
