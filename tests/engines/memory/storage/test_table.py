@@ -15,7 +15,7 @@ from tests.engines.memory.kernels.kernel_rows import MODULE_OF
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
-from upheld.engines.memory.storage.arrays import key_view, lengthen
+from upheld.engines.memory.storage.arrays import key_view, lengthen, pages_of
 from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.table import Table
@@ -135,19 +135,26 @@ def test_arrays_that_somebody_holds_stay_as_they_are(arity, who, monkeypatch):
     """Large arrays are lengthened where they are, unless somebody holds them; who does goes on with what there was."""
     monkeypatch.setattr("upheld.engines.memory.storage.arrays._LARGE", 1)
     table = Table("r", ("number",) * arity)
-    numbers = table.column("numbers")
-    holders = {"rows": table.held(), "flags": table.flags, "numbers": numbers}
-    held = holders.pop(who, None)
-    numbers = None
-    holders.clear()
-    arrays = {"rows": id(table.rows), "flags": id(table.flags), "numbers": id(table.columns["numbers"])}
+    table.column("numbers")
     values = np.arange(100 * arity, dtype=np.int32).reshape(100, arity)
-    table.append(values[:10], np.uint16(1))
+    table.append(values[:10], np.uint16(1))  # from here on they are large
+    holders = {"rows": table.held(), "flags": table.flags, "numbers": table.columns["numbers"]}
+    held = holders.pop(who, None)
+    holders.clear()
+
+    def pages():  # without a name for any array
+        return {
+            "rows": pages_of(table.rows),
+            "flags": pages_of(table.flags),
+            "numbers": pages_of(table.columns["numbers"]),
+        }
+
+    before, room = pages(), len(table.rows)
     table.append(values[10:], np.uint16(2))
-    after = {"rows": id(table.rows), "flags": id(table.flags), "numbers": id(table.columns["numbers"])}
-    assert {name for name in arrays if arrays[name] != after[name]} == ({who} if held is not None else set())
+    after = pages()
+    assert {name for name in before if before[name] is not after[name]} == ({who} if held is not None else set())
     if held is not None:
-        assert len(held.rows if who == "rows" else held) == 16
+        assert len(held.rows if who == "rows" else held) == room
     assert rows_of(table) == [tuple(row) for row in values.tolist()]
     assert table.flags[:100].tolist() == [1] * 10 + [2] * 90
     assert not table.columns["numbers"].any() and len(table.columns["numbers"]) == len(table.rows)

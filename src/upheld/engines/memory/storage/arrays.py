@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import mmap
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.kernels import hashing
+from upheld.runtime.interruptions import uninterrupted
 from upheld.runtime.limits import reserve
 
 Rows = npt.NDArray[np.int32]
@@ -16,8 +21,11 @@ Integer = TypeVar("Integer", bound=np.integer[Any])
 #: A number for each row of a table.
 Column = npt.NDArray[np.int32]
 
-#: Bytes from which on arrays are lengthened where they are. From here on NumPy asks the system for large pages.
-_LARGE = 1 << 22
+#: Bytes from which on arrays are lengthened where they are, in large pages, of which each has so many bytes.
+_LARGE, _LARGE_PAGE = 1 << 22, 1 << 21
+
+#: Whether the system can map pages to other addresses.
+_MOVES_PAGES = sys.platform == "linux"
 
 #: Flags are a word of `BITS` bits for each row.
 FLAGS, BITS = np.uint16, 16
@@ -107,24 +115,76 @@ def _estimate_distinct(sample: npt.NDArray[Any], n: int) -> float:
     return size * len(counts) / (size - once + once * size / n)
 
 
+class _Pages(mmap.mmap):
+    """Pages of memory for one array that grows."""
+
+
 def lengthen(arrays: dict[str, Any], name: str, shape: tuple[int, ...]) -> None:
     """Make an array longer, with zeros at its end.
 
     A large one that nobody else holds stays where it is as far as the process can see: the system maps its pages to
     other addresses. To copy it would take a few times as long, most of it for pages that are new, and both at once need
-    more than twice the memory. NumPy counts who holds the array.
+    more than twice the memory.
+
+    NumPy can do so as well, but writes zeros behind the array, and has small pages after that. To grow to 75
+    million bytes in steps of a quarter and write them took 66 ms so, and to 91 million 26 ms with large pages that come
+    as zeros.
     """
-    size, more = arrays[name].nbytes, shape[0] - len(arrays[name])
-    if more <= 0:  # another array found no memory the last time
+    before = arrays[name].shape
+    if shape[0] <= before[0]:  # another array found no memory the last time
         return
-    if size < _LARGE:
+    dtype = arrays[name].dtype
+    size = math.prod(shape) * dtype.itemsize
+    if size < _LARGE or not _MOVES_PAGES:
         arrays[name] = grown(arrays[name], shape)
         return
-    reserve(size // len(arrays[name]) * more)
+    reserve(size - arrays[name].nbytes)
+    pages = pages_of(arrays[name])
+    if pages is not None:
+        with uninterrupted():
+            arrays[name] = None  # for it holds the pages
+            try:
+                pages.resize(_whole_pages(size))
+                before = shape
+            except BufferError:  # somebody else holds them
+                pass
+            except OSError as error:
+                raise MemoryError(f"no memory for {size} bytes") from error
+            finally:
+                arrays[name] = _array_in(pages, before, dtype)
+        if before == shape:
+            return
+    longer = _array_in(_new_pages(_whole_pages(size)), shape, dtype)
+    longer[: len(arrays[name])] = arrays[name]
+    arrays[name] = longer
+
+
+def _new_pages(size: int) -> _Pages:
     try:
-        arrays[name].resize(shape)
-    except ValueError:  # somebody holds it
-        arrays[name] = grown(arrays[name], shape)
+        pages = _Pages(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"no memory for {size} bytes") from error
+    with suppress(OSError):  # a system without large pages
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return pages
+
+
+def _array_in(pages: _Pages, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    return np.frombuffer(pages, dtype, math.prod(shape)).reshape(shape)
+
+
+def pages_of(array: npt.NDArray[Any]) -> _Pages | None:
+    """Return the pages that an array has been made in, if so."""
+    held: Any = array
+    while isinstance(held, np.ndarray):
+        held = held.base
+    pages = held.obj if isinstance(held, memoryview) else None
+    return pages if isinstance(pages, _Pages) else None
+
+
+def _whole_pages(size: int) -> int:
+    """Return a size in whole large pages: the system keeps them whole where it moves them, if all of them are."""
+    return -(-size // _LARGE_PAGE) * _LARGE_PAGE
 
 
 def grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
