@@ -332,6 +332,16 @@ def unseen_pairs(pairs: Sequence[Row], seen: set[Row], within: set[Row]) -> list
     return out
 
 
+def append_pairs(
+    pairs: Sequence[Row], marked: bool, seen: set[Row], within: set[Row]
+) -> tuple[int, list[Row], set[Row]]:
+    """How many pairs come before the first one without a bit, those of them that are appended, and what is seen."""
+    end = next((i for i, pair in enumerate(pairs) if pair not in within), len(pairs))
+    if marked:
+        return end, list(pairs[:end]), seen
+    return end, unseen_pairs(pairs[:end], seen, within), seen | set(pairs[:end])
+
+
 def unknown_pairs(pairs: Sequence[Row], seen: set[Row]) -> list[Row]:
     """The pairs that were not seen before; those without a bit are never seen."""
     return [pair for pair in pairs if pair not in seen]

@@ -7,6 +7,7 @@ row is there: none to four columns and sixteen, 32 and 64 bits wide, compared as
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
@@ -485,17 +486,28 @@ def test_clusters(rows, data, most):
     assert {int(pair_kernels.cell_of(x, y, 12, 12, places, squares[:count])) for x, y in beyond} == {-1}
 
 
-@given(small_pairs(), st.data(), st.lists(st.sampled_from((0, 1, 2)), max_size=10))
-def test_pairs_as_bits(rows, data, cluster_of):
+@st.composite
+def matrices(draw) -> tuple[tuple[int, int, np.ndarray, np.ndarray], int, Callable[[list[Row]], set[Row]]]:
+    """The shape of a matrix of either kind, how many cells it has, and a function that returns the pairs within it."""
+    if draw(st.booleans()):
+        width, height = draw(st.integers(0, 10)), draw(st.integers(0, 10))
+        shape = width, height, np.empty((0, 2), np.int32), np.empty((0, 3), np.int64)
+        return shape, width * height, lambda pairs: naive.within(pairs, width, height)
+    cluster_of = draw(st.lists(st.sampled_from((0, 1, 2)), max_size=10))
+    clusters = [[x for x, cluster in enumerate(cluster_of) if cluster == k] for k in sorted(set(cluster_of))]
+    return *squares_of(clusters, len(cluster_of)), lambda pairs: naive.within_clusters(pairs, clusters)
+
+
+@given(small_pairs(), st.data(), matrices())
+def test_pairs_as_bits(rows, data, drawn):
     """A matrix tells the pairs that were put in from the others; pairs beyond it pass."""
+    matrix, size, within = drawn
     candidates = data.draw(subsets(len(rows)))
     array, chosen = numbers(rows, np.int32).reshape(-1, 2), numbers(candidates, np.int32)
     assert tuple(map(int, pair_kernels.pair_limits(array, chosen))) == naive.pair_limits(rows, candidates)
-    clusters = [[x for x, cluster in enumerate(cluster_of) if cluster == k] for k in sorted(set(cluster_of))]
-    matrix, size = squares_of(clusters, len(cluster_of))
     words = np.zeros(size // 64 + 1, np.uint64)
     put = [rows[row] for row in candidates]
-    inside = naive.within_clusters(put, clusters)
+    inside = within(put)
     left_out = sum(pair not in inside for pair in put)
     assert pair_kernels.set_pairs(array, chosen, words, *matrix) == left_out
     cells = {int(pair_kernels.cell_of(x, y, *matrix)) for x, y in inside}
@@ -504,8 +516,7 @@ def test_pairs_as_bits(rows, data, cluster_of):
     asked = data.draw(small_pairs())
     pairs, out = numbers(asked, np.int32).reshape(-1, 2), np.full((len(asked), 2), NONSENSE, np.int32)
     before = words.copy()
-    may_be_in = naive.within_clusters(asked, clusters)
-    assert pair_kernels.have_cells(pairs, *matrix) == (may_be_in == set(asked))
+    may_be_in = within(asked)
     found = pair_kernels.unknown_pairs(pairs, words, *matrix, out)
     assert tuples(out[:found]) == naive.unknown_pairs(asked, inside)
     assert words.tolist() == before.tolist()
@@ -522,6 +533,30 @@ def test_bits_of_words(words):
 def test_pairs_within_a_matrix_of_counts(pairs, width, height):
     has_cells = len(naive.within(pairs, width, height)) == len(set(pairs))
     assert pair_kernels.are_within(numbers(pairs, np.int32).reshape(-1, 2), width, height) == has_cells
+
+
+@given(small_pairs(), small_pairs(), matrices(), st.booleans(), st.integers(0, 3))
+def test_pairs_are_appended(rows, asked, drawn, marked, count):
+    """New pairs get rows behind the others, up to a pair beyond the matrix; pairs that are marked are all new."""
+    matrix, size, within = drawn
+    rows = [row for row in dict.fromkeys(rows) if row in within(rows)]
+    if marked:
+        asked = [pair for pair in dict.fromkeys(asked) if pair not in rows]
+    n, wanted = len(rows), numbers(asked, np.int32).reshape(-1, 2)
+    array = np.concatenate([numbers(rows, np.int32).reshape(-1, 2), np.full((len(asked), 2), NONSENSE, np.int32)])
+    flags, out = np.zeros(len(array), np.uint16), np.full(count + len(asked), NONSENSE, np.int32)
+    words = np.zeros(size // 64 + 1, np.uint64)
+    known = np.concatenate([array[:n], wanted]) if marked else array[:n]
+    pair_kernels.set_pairs(known, np.arange(len(known), dtype=np.int32), words, *matrix)
+    end, after = pair_kernels.append_pairs(wanted, marked, words, *matrix, (array, flags, n), np.uint16(4), out, count)
+    seen = within(tuples(known))
+    expected, appended, seen = naive.append_pairs(asked, marked, seen, within(asked))
+    assert (end, tuples(array[n:after])) == (expected, appended)
+    assert flags.tolist() == [0] * n + [4] * len(appended) + [0] * (len(array) - after)
+    assert out[count : count + after - n].tolist() == list(range(n, after))
+    assert (out[:count] == NONSENSE).all() and (out[count + after - n :] == NONSENSE).all()
+    cells = {int(pair_kernels.cell_of(x, y, *matrix)) for x, y in seen}
+    assert {64 * w + b for w, word in enumerate(words.tolist()) for b in range(64) if word >> b & 1} == cells
 
 
 @given(small_pairs(), st.data(), st.integers(0, 10), st.integers(0, 10), truths())

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +16,10 @@ from tests.helpers.programs.strategies import cases
 from tests.helpers.sizes import examples
 from upheld.engines.memory.joins import matching
 from upheld.engines.memory.sets import bit_matrix, collected
-from upheld.engines.memory.sets.bit_matrix import clustered_bits, dense_bits, rectangle
+from upheld.engines.memory.sets.bit_matrix import DenseBits, clustered_bits, dense_bits, rectangle
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.named import Named
+from upheld.engines.memory.storage.table import Table
 from upheld.errors import EvaluationError
 
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
@@ -31,15 +33,21 @@ KINDS = [dense_bits, clustered_bits]
 def bits_from_the_beginning(kind=dense_bits) -> Iterator[list[int]]:
     """Hold pairs as bits however few there are; yield the numbers of rows that were appended."""
     appended: list[int] = []
-    append = Collected.append
+    append, append_pairs = Collected.append, DenseBits.append
 
     def noted(self, table, values):
         appended.append(len(values))
         return append(self, table, values)
 
+    def noted_pairs(self, pairs, marked, table, *rest):
+        end, n = append_pairs(self, pairs, marked, table, *rest)
+        appended.append(n - table[2])
+        return end, n
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching, "MOST_FACTS", 0)  # else many rules would run in one call
         patch.setattr(Collected, "append", noted)
+        patch.setattr(DenseBits, "append", noted_pairs)
         patch.setattr(Named, "dense", lambda self, table: kind(table, self.of(table)))
         for module in (bit_matrix, collected):
             patch.setattr(module, "FEWEST_ROWS", 2)
@@ -189,3 +197,42 @@ def test_clusters_that_are_too_large_have_no_squares():
     m = upheld.materialise("p(x, y) :- e(x, y).", {"e": [(0, y) for y in range(20_000)]})
     table = m._engine.tables["p"]
     assert clustered_bits(table, m._state.I.of(table)) is None
+
+
+@pytest.mark.parametrize("algorithm", ["rematerialise", "dred"])
+def test_a_round_leaves_its_matrix_to_the_facts(algorithm, monkeypatch):
+    """The pairs that a round has found are not put into the matrix of all facts again."""
+    left: list[int] = []
+    in_place_of = DenseBits.in_place_of
+
+    def noted(self, other):
+        left.append(self.count())
+        return in_place_of(self, other)
+
+    monkeypatch.setattr(DenseBits, "in_place_of", noted)
+    nodes = 300
+    edges = [(x, y) for x in range(nodes) for y in ((x + 1) % nodes, (7 * x + 3) % nodes)]
+    m = upheld.materialise(CLOSURE, {"edge": edges}, algorithm=algorithm)
+    facts, table = m._state.I, m._engine.tables["path"]
+    assert left and left == sorted(left)
+    for _ in range(2):
+        held, made = facts._dense[table], dense_bits(table, facts.of(table))
+        assert made is not None and held.shape[:2] == made.shape[:2]
+        assert held.words.tolist() == made.words.tolist()
+        m.update(insert={"edge": [(0, 150)]})
+    check_rows(m)
+
+
+def test_a_matrix_that_is_no_longer_the_copy_of_another():
+    table = Table("r", ("number", "number"))
+    rows = table.append(np.array([(0, 1), (1, 0), (1, 1), (7, 7)], np.int32), np.uint16(1))
+    matrix = rectangle(2, 2)
+    matrix.add(table, rows[:1])
+    copy = matrix.copy()
+    copy.add(table, rows[1:])  # the last pair has no place
+    assert copy.adds(2, matrix) and not copy.adds(3, matrix) and not matrix.adds(2, copy)
+    assert not copy.in_place_of(matrix).adds(2, matrix)
+    copy = matrix.copy()
+    copy.add(table, rows[1:])
+    matrix.add(table, rows[1:2])
+    assert not copy.adds(1, matrix)

@@ -177,7 +177,8 @@ class HeadSink(HeadsOnly):
         return not reads and head.has_room(sum(len(heads.rows) for heads in pieces))
 
     def enter_all(self, pieces: Sequence[Heads]) -> None:
-        if self.plan.head.n == self._appended or any(heads.are_known for heads in pieces):
+        appends = self.plan.head.n == self._appended or self.collected.known_pairs(self.plan.head) is not NO_PAIRS
+        if appends or any(heads.are_known for heads in pieces):
             super().enter_all(pieces)
         elif pieces:
             # In one piece, so that the work is worth sharing.

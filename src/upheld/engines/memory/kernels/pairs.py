@@ -117,15 +117,6 @@ def count_pairs(words):
 
 
 @kernel
-def have_cells(pairs, width, height, places, squares):
-    """Return whether all pairs are within a matrix of bits."""
-    within = True
-    for i in range(len(pairs)):
-        within &= cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places, squares) >= 0
-    return within
-
-
-@kernel
 def unseen_pairs(pairs, words, width, height, places, squares, out):
     """Write the pairs whose bits are not set, and set them; pairs beyond the matrix are all written."""
     count = 0
@@ -141,6 +132,39 @@ def unseen_pairs(pairs, words, width, height, places, squares, out):
         out[count, 1] = pairs[i, 1]
         count += 1
     return count
+
+
+@kernel
+def append_pairs(pairs, marked, words, width, height, places, squares, table, bit, out, count):
+    """Append the pairs whose bits are not set to a table that has all the others, and set them.
+
+    If the pairs are `marked`, their bits are set already, and all of them are appended. The first pair beyond the
+    matrix ends it. Return how many pairs come before that one, and the number of rows.
+
+        table   rows with room for all pairs, flags and the number of rows
+        out     gets the numbers of the new rows, from place `count` on
+    """
+    rows, flags, n = table
+    count -= n
+    i = 0
+    while i < len(pairs):
+        x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
+        cell = cell_of(x, y, width, height, places, squares)
+        if cell < 0:
+            break
+        i += 1
+        if not marked:
+            set_bit = np.uint64(1) << np.uint64(cell & 63)
+            word = words[cell >> 6]
+            if word & set_bit:
+                continue
+            words[cell >> 6] = word | set_bit
+        rows[n, 0] = x
+        rows[n, 1] = y
+        flags[n] = bit
+        out[count + n] = n
+        n += 1
+    return i, n
 
 
 @kernel

@@ -53,6 +53,9 @@ class DenseBits:
         self.is_large_enough = True
         #: The bits that were copied in place of bringing the tuple index up to date.
         self._copied = 0
+        #: How often pairs were added, and the matrix that this one began as a copy of, with that number.
+        self._additions = 0
+        self._copy_of: tuple[DenseBits, int] | None = None
 
     @property
     def has_squares(self) -> bool:
@@ -60,6 +63,7 @@ class DenseBits:
         return len(self.shape.places) > 0
 
     def add(self, table: Table, rows: Rows) -> None:
+        self._additions += 1
         if pair_kernels.set_pairs(table.rows, rows, self.words, *self.shape):
             self.is_large_enough = False
 
@@ -78,7 +82,17 @@ class DenseBits:
         """Return bits of the same pairs that can be changed apart."""
         copied = DenseBits(self.shape, 0)
         copied.bits, copied.words = self.bits, self.words.copy()
+        copied.is_large_enough, copied._copy_of = self.is_large_enough, (self, self._additions)
         return copied
+
+    def adds(self, rows: int, other: DenseBits) -> bool:
+        """Return whether this is a copy of another matrix, as that is now, with the pairs of this many rows besides."""
+        return self._copy_of == (other, other._additions) and self.count() == other.count() + rows
+
+    def in_place_of(self, other: DenseBits) -> DenseBits:
+        """Return this copy of another matrix, which goes on where that one ends."""
+        self._copied, self._copy_of = other._copied, None
+        return self
 
     def in_order(self, table: Table, rows: Rows, column: int) -> Rows:
         """Return rows so that those with values in the same square come together: its bits then stay in the cache.
@@ -100,14 +114,27 @@ class DenseBits:
         """Return the number of pairs in the matrix."""
         return int(pair_kernels.count_pairs(self.words))
 
-    def spans(self, pairs: npt.NDArray[Any]) -> bool:
-        """Return whether the matrix has a place for each of some pairs."""
-        return bool(pair_kernels.have_cells(pairs, *self.shape))
-
     def unseen(self, pairs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the pairs that are not in the matrix, and put them in; pairs beyond it are all returned."""
         out = np.empty_like(pairs)
         return out[: pair_kernels.unseen_pairs(pairs, self.words, *self.shape, out)]
+
+    def append(
+        self,
+        pairs: npt.NDArray[Any],
+        marked: bool,
+        table: tuple[npt.NDArray[Any], npt.NDArray[np.uint16], int],
+        bit: np.uint16,
+        out: Rows,
+        count: int,
+    ) -> tuple[int, int]:
+        """Append the pairs that are not in the matrix, or all if they are `marked`, to a table of all pairs in it.
+
+        It ends at the first pair beyond the matrix. Return its place, and the number of rows.
+        """
+        return pair_kernels.append_pairs(  # type: ignore[no-any-return]
+            pairs, marked, self.words, *self.shape, table, bit, out, count
+        )
 
     def unknown(self, pairs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the pairs that are not in the matrix; pairs beyond it are all returned."""

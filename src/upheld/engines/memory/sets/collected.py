@@ -104,6 +104,11 @@ class Collected:
         if amount < 0 and table.n > known:
             raise never_counted(table.name)
 
+    @property
+    def pairs(self) -> dict[Table, DenseBits]:
+        """The pairs of tables that have been found, or need not be, as far as they are held as bits."""
+        return self._seen
+
     def known_pairs(self, table: Table) -> DenseBits:
         """Return the pairs of a table that have been found, or need not be, as far as they are held as bits."""
         return self._seen.get(table, NO_PAIRS)
@@ -134,21 +139,32 @@ class Collected:
     def enter(self, table: Table, values: MadeRows, reject: Truth) -> int:
         """Find rows by their values, and return how many have been found; those not in the table yet are entered."""
         seen = self._seen.get(table)
-        if seen is not None and values.dtype == np.int32:
-            return self.enter_unseen(table, seen.unseen(values), reject)
-        return self._enter_looked_up(table, values, reject)
+        if seen is None or values.dtype != np.int32:
+            return self._enter_looked_up(table, values, reject)
+        values = self._append_pairs(table, values, seen, False, reject)
+        return self._enter_looked_up(table, seen.unseen(values), reject) if len(values) else self.count(table)
 
     def enter_unseen(self, table: Table, values: MadeRows, reject: Truth) -> int:
-        """As `enter`, for rows that are known not to be in `known_pairs`, where they have been put.
-
-        Where all rows of the table are, these are new: nothing has to be looked up.
-        """
+        """As `enter`, for rows that are known not to be in `known_pairs`, where they have been put."""
         seen = self._seen.get(table)
-        if seen is None or self._all_seen.get(table) != table.n or reject[0] or not seen.spans(values):
-            return self._enter_looked_up(table, values, reject)
-        count = self.append(table, values)
-        self._all_seen[table] = table.n
-        return count
+        if seen is not None:
+            values = self._append_pairs(table, values, seen, True, reject)
+        return self._enter_looked_up(table, values, reject) if len(values) else self.count(table)
+
+    def _append_pairs(self, table: Table, values: MadeRows, seen: DenseBits, marked: bool, reject: Truth) -> MadeRows:
+        """Append pairs that are new, and return those that have to be looked up.
+
+        Where all rows of the table are in the matrix of pairs, only pairs beyond it have to be.
+        """
+        if self._all_seen.get(table) != table.n or reject[0]:
+            return values
+        table.make_room_for_rows(len(values))
+        out, count = self._room(table, len(values))
+        end, n = seen.append(values, marked, (table.rows, table.flags, table.n), self.bit, out, count)
+        self._counts[table] = count + n - table.n
+        table.has_appended(n)
+        self._all_seen[table] = n
+        return values[end:]
 
     def _enter_looked_up(self, table: Table, values: MadeRows, reject: Truth) -> int:
         width, wanted = len(values), key_view(values)
@@ -190,11 +206,17 @@ class Collected:
 
     def _add(self, table: Table, rows: Rows) -> None:
         """Note rows that are found for the first time."""
-        count, out = self._counts.get(table, 0), self._out.get(table, _NONE)
-        if count + len(rows) > len(out):
-            out = _longer(out, count, 2 * (count + len(rows)))
+        out, count = self._room(table, len(rows))
         out[count : count + len(rows)] = rows
-        self._out[table], self._counts[table] = out, count + len(rows)
+        self._counts[table] = count + len(rows)
+
+    def _room(self, table: Table, more: int) -> tuple[Rows, int]:
+        """Return the rows that have been found, with room for more behind them, and how many there are."""
+        count, out = self._counts.get(table, 0), self._out.get(table, _NONE)
+        if count + more > len(out):
+            out = _longer(out, count, 2 * (count + more))
+        self._out[table] = out
+        return out, count
 
     def _enter(self, table: Table, wanted: npt.NDArray[Any], reject: Truth) -> None:
         width, bit = len(wanted), self.bit

@@ -201,6 +201,8 @@ class Settled(MemorySet):
     def __init__(self, context: Context, rows: dict[Table, Rows], bit: int | None = None):
         self.context, self._rows, self._bit = context, rows, bit
         self._count = sum(map(len, rows.values()))
+        #: Matrices of pairs in which these rows were put as they were found, for a set that takes the rows next.
+        self.pairs: dict[Table, DenseBits] = {}
         #: The evaluation that last asked for the bit.
         self._asked_in = -1
         if bit is not None:
@@ -308,7 +310,9 @@ class Deferred(MemorySet):
             self.collect(collected, None)
             rows = collected.rows()
             if rows:
-                return Settled(self.context, rows, bit)
+                settled = Settled(self.context, rows, bit)
+                settled.pairs = collected.pairs
+                return settled
         self.context.bits.give_back(bit)
         return nothing(self.context)
 

@@ -172,14 +172,18 @@ class Table:
             self.touch()
             self.n = self._indexed = n
 
+    def has_appended(self, n: int) -> None:
+        """Note that the table has n rows now, of which the tuple index does not know the new ones."""
+        self.touch()
+        self.n = n
+
     def append(self, values: npt.NDArray[Any], flags: np.uint16) -> Rows:
         """Add rows that are known to be new, in the sets of some flags, and return their numbers."""
         n = self.n + len(values)
-        self._make_room_for_rows(len(values))
+        self.make_room_for_rows(len(values))
         self.rows[self.n : n], self.flags[self.n : n] = values, flags
         added = np.arange(self.n, n, dtype=np.int32)
-        self.touch()
-        self.n = n
+        self.has_appended(n)
         return added
 
     def has_room(self, count: int) -> bool:
@@ -188,12 +192,13 @@ class Table:
 
     def make_room(self, count: int) -> None:
         """Make room for `count` more rows, also in the tuple index."""
-        self._make_room_for_rows(count)
+        self.make_room_for_rows(count)
         size = slots_for(self.n + count + hashing.GROUP)
         if self._indexed != self.n or size > len(self._slots):
             self._index_tuples(size)
 
-    def _make_room_for_rows(self, count: int) -> None:
+    def make_room_for_rows(self, count: int) -> None:
+        """Make room for `count` more rows, which the tuple index may not get."""
         need = self.n + count + hashing.GROUP
         if need > len(self.rows):
             # A quarter more at a time: a fifth of the memory at most lies idle, and copying stays linear in all.
