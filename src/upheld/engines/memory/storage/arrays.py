@@ -49,6 +49,10 @@ class Indexed(Protocol):
         """Note that rows, arrays or indexes are about to change."""
         ...
 
+    def distinct(self, columns: tuple[int, ...]) -> float:
+        """Estimate the number of distinct values in some columns."""
+        ...
+
 
 def slots_for(count: int) -> int:
     """Return a power of two that holds `count` entries at most three quarters full."""

@@ -52,8 +52,18 @@ class ChainIndex:
             if self.upto == n:
                 return
             old = self.slots
-            self.slots = np.full(2 * len(old), -1, np.int32)
+            self.slots = np.full(max(2 * len(old), slots_for(self._expected(table, n))), -1, np.int32)
             index_kernels.rehash_columns(table.rows, self.columns, old, self.slots)
+
+    def _expected(self, table: Indexed, n: int) -> int:
+        """Return how many keys the first n rows are expected to have, so that many are not rehashed time and again.
+
+        Rows in order have few keys to begin with in one column, and a sample of all rows seems to have too many in
+        another: the lesser of both estimates is seldom too large.
+        """
+        if n - self.upto < MANY_ROWS:
+            return 0
+        return int(min(self.distinct / self.upto * n, table.distinct(tuple(self.columns.tolist()))))
 
     def has_long_chains(self) -> bool:
         return self.upto >= MANY_ROWS and self.upto >= _LONG_CHAIN * self.distinct
