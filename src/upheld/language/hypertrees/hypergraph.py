@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from upheld.dataclass import dataclass
 from upheld.language.core import Rule
@@ -27,7 +27,15 @@ class Hypergraph:
 
     def named(self, mask: int) -> frozenset[str]:
         """Return the vertices whose bits are set."""
-        return frozenset(self.vertices[i] for i in bits(mask))
+        found = self._named.get(mask)
+        if found is None:
+            found = self._named[mask] = frozenset(self.vertices[i] for i in bits(mask))
+        return found
+
+    @cached_property
+    def _named(self) -> dict[int, frozenset[str]]:
+        """The sets that `named` has returned: a search asks for the same few again and again."""
+        return {}
 
 
 def hypergraph_of(rule: Rule) -> Hypergraph:
@@ -35,11 +43,12 @@ def hypergraph_of(rule: Rule) -> Hypergraph:
     return Hypergraph(tuple(frozenset(atom.variables()) for atom in rule.positive))
 
 
-def bits(mask: int) -> list[int]:
+@lru_cache(maxsize=1 << 12)  # a search asks for the same few again and again
+def bits(mask: int) -> tuple[int, ...]:
     """Return the places of the bits that are set, in ascending order."""
     result = []
     while mask:
         low = mask & -mask
         result.append(low.bit_length() - 1)
         mask ^= low
-    return result
+    return tuple(result)
