@@ -8,7 +8,10 @@ from upheld.engines.memory.rounds.strata import small_strata
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.storage.arrays import BITS
 from upheld.maintain import cost_model
-from upheld.maintain.cost_model import Experience, Part, Ratio
+from upheld.maintain.cost_model import Experience, Part, Prices, Ratio
+
+#: Costs of a derivation.
+PRICES = Prices(losing=2.1, gaining=1.8, again=1.0)
 
 
 def test_ratios_begin_with_an_assumption_and_follow_experience():
@@ -49,7 +52,7 @@ def test_all_of_the_facts_take_all_derivations_with_them():
 
 def test_maintaining_is_expected_to_cost_more_with_more_that_goes():
     experience = Experience(7.0, 3.0)
-    forecasts = [experience.forecast(10_000, Part(gone, 0.0, 0.0, 0.0), 1.0, 100) for gone in (0.001, 0.02, 0.1, 0.5)]
+    forecasts = [experience.forecast(10_000, Part(gone, 0.0, 0.0, 0.0), PRICES, 9) for gone in (0.001, 0.02, 0.1, 0.5)]
     assert [f.maintaining for f in forecasts] == sorted(f.maintaining for f in forecasts)
     assert [f.again for f in forecasts] == sorted((f.again for f in forecasts), reverse=True)
     assert [f.prefers_again for f in forecasts] == [False, False, True, True]
@@ -58,7 +61,7 @@ def test_maintaining_is_expected_to_cost_more_with_more_that_goes():
 def test_insertions_are_maintained_unless_most_facts_are_new():
     experience = Experience(7.0, 3.0)
     new = (0.01, 0.1, 0.6)
-    assert [experience.forecast(10_000, Part(0.0, part, 0.0, 0.0), 1.0, 100).prefers_again for part in new] == [
+    assert [experience.forecast(10_000, Part(0.0, part, 0.0, 0.0), PRICES, 100).prefers_again for part in new] == [
         False,
         False,
         True,
@@ -68,26 +71,26 @@ def test_insertions_are_maintained_unless_most_facts_are_new():
 def test_updates_that_delete_and_insert_teach_nothing():
     """It would not be known which derivations are back, and which are new."""
     experience = Experience(7.0, 3.0)
-    experience.learn(experience.forecast(10_000, Part(0.1, 0.1, 0.0, 0.0), 1.0, 100), 5_000, 9_000)
+    experience.learn(experience.forecast(10_000, Part(0.1, 0.1, 0.0, 0.0), PRICES, 100), 5_000, 9_000)
     assert (experience.lost.value, experience.net.value) == pytest.approx((7.0, 3.0))
 
 
 def test_what_is_only_assumed_does_not_last():
     """Starting again shows that little goes: deletion is not expected to take everything away for ever."""
     experience, tenth = Experience(7.0, 3.0), Part(0.1, 0.0, 0.0, 0.0)
-    first = experience.forecast(10_000, tenth, 1.0, 100)
+    first = experience.forecast(10_000, tenth, PRICES, 100)
     assert first.prefers_again
     experience.learn(first, None, 9_000)
-    assert not experience.forecast(10_000, tenth, 1.0, 100).prefers_again
+    assert not experience.forecast(10_000, tenth, PRICES, 100).prefers_again
 
 
 def test_what_deletion_has_shown_lasts():
     """It takes everything away, and all comes back: to start again each time does not call that into question."""
     experience, tenth = Experience(7.0, 3.0), Part(0.1, 0.0, 0.0, 0.0)
     for _ in range(5):
-        experience.learn(experience.forecast(10_000, tenth, 1.0, 100), 10_000, 10_000)
+        experience.learn(experience.forecast(10_000, tenth, PRICES, 100), 10_000, 10_000)
     for _ in range(100):
-        forecast = experience.forecast(10_000, tenth, 1.0, 100)
+        forecast = experience.forecast(10_000, tenth, PRICES, 100)
         assert forecast.prefers_again
         experience.learn(forecast, None, 10_000)
 
@@ -95,8 +98,8 @@ def test_what_deletion_has_shown_lasts():
 def test_an_insertion_is_expected_to_bring_what_the_deletion_took():
     experience = Experience(7.0, 3.0)
     for _ in range(100):
-        experience.learn(experience.forecast(10_000, Part(0.4, 0.0, 0.0, 0.0), 1.0, 100), None, 5_000)
-    again = experience.forecast(5_000, Part(0.0, 0.4, 0.0, 0.0), 1.0, 100).again
+        experience.learn(experience.forecast(10_000, Part(0.4, 0.0, 0.0, 0.0), PRICES, 100), None, 5_000)
+    again = experience.forecast(5_000, Part(0.0, 0.4, 0.0, 0.0), PRICES, 100).again
     assert again == pytest.approx(10_100, rel=0.01)
 
 
@@ -113,23 +116,30 @@ def test_searches_in_vain_become_rare():
     assert experience.searches()
 
 
-def test_effort_counts_on_both_sides():
-    """It is in the price for starting again already; costs that do not depend on derivations then matter less."""
-    experience, part = Experience(1.0, 1.0), Part(0.3, 0.0, 0.0, 0.0)
-    easy = experience.forecast(10_000, part, 1.0, 5_000)
-    hard = experience.forecast(10_000, part, 10.0, 5_000, effort=10.0)
-    assert hard.maintaining == pytest.approx(10 * easy.maintaining)
-    assert (hard.again - 5_000) == pytest.approx(10 * (easy.again - 5_000))
-    assert (easy.prefers_again, hard.prefers_again) == (False, False)
-    part = Part(0.35, 0.0, 0.0, 0.0)
-    assert not experience.forecast(10_000, part, 1.0, 5_000).prefers_again
-    assert experience.forecast(10_000, part, 10.0, 5_000, effort=10.0).prefers_again
+def test_bindings_cost_something_on_both_sides():
+    """Costs that do not depend on derivations then matter less."""
+    experience, part = Experience(1.0, 1.0), Part(0.35, 0.0, 0.0, 0.0)
+    easy, hard = (cost_model.prices(10_000, 10_000, 10_000, bindings) for bindings in (0, 100_000))
+    assert hard.losing - easy.losing == pytest.approx(10 * cost_model.TRYING_CHANGED)
+    assert hard.gaining - easy.gaining == pytest.approx(10 * cost_model.TRYING_CHANGED)
+    assert hard.again - easy.again == pytest.approx(10 * cost_model.TRYING)
+    assert not experience.forecast(10_000, part, easy, 5_000).prefers_again
+    assert experience.forecast(10_000, part, hard, 5_000).prefers_again
+
+
+def test_repeated_derivations_are_cheap_to_change():
+    """Where each fact has a hundred derivations, few of those that change take a fact with them, or bring one."""
+    once, often = (cost_model.prices(10_000, first, 10_000, 0) for first in (10_000, 100))
+    assert (once.losing, once.gaining) == (cost_model.LOSING, cost_model.GAINING)
+    assert often.losing < 0.25 * once.losing
+    assert often.gaining < 0.25 * once.gaining
 
 
 @pytest.mark.parametrize(("trying", "choice"), [(0.0, "maintained"), (cost_model.TRYING, "started again")])
 def test_joins_that_try_much_and_find_little(trying, choice, monkeypatch):
     """A quarter of the edges takes few triangles away, but each of them takes long to find."""
     monkeypatch.setattr(cost_model, "TRYING", trying)
+    monkeypatch.setattr(cost_model, "TRYING_CHANGED", 2 * trying)
     edges = np.unique(np.random.default_rng(3).integers(0, 300, (6_000, 2)), axis=0)
     rules = "triangle(x, y, z) :- edge(x, y), edge(y, z), edge(z, x)."
     m = upheld.materialise(rules, {"edge": edges}, engine="memory", decompose="never")

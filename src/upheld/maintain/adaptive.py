@@ -33,12 +33,10 @@ from upheld.maintain.cost_model import (
     MATERIALISED,
     TRYING,
     Forecast,
-    cost_of_deleting,
-    cost_of_maintaining,
     costs_more_than_again,
     derivations_of_all,
-    effort_of,
     facts_of,
+    prices_of,
 )
 from upheld.maintain.fbf import grounds
 from upheld.maintain.ranked import add, insert
@@ -201,7 +199,7 @@ class Adaptive:
         self.size = self.ranks.derivations(s)
         self.costs = books.costs
         self.forecast = self.costs.forecast(s, self.ranks, self.size, self.I, D, A)
-        self.effort = effort_of(self.size, self.ranks.bindings(s))
+        self.prices = self.forecast.prices if self.forecast is not None else prices_of(s, self.ranks, self.I)
         self.gone = self.I.engine.nothing
         #: Whether the stratum has started again, and the cost, as in `cost_model`.
         self.is_again, self.spent = False, 0.0
@@ -228,9 +226,9 @@ class Adaptive:
         after = ranks.derivations(s)
         if self.is_again:
             again = self.forecast.cost_of_starting_again(after) if self.forecast else after
-            self.spent = cost_of_deleting(self.lost, self.effort) + again
+            self.spent = self.prices.of_deleting(self.lost) + again
         else:
-            self.spent = cost_of_maintaining(self.size, self.lost, after, self.read, self.effort)
+            self.spent = self.prices.of_maintaining(self.size, self.lost, after, self.read)
         if self.forecast is not None:
             self.costs.of(s).learn(self.forecast, self.to_lose if self.to_lose or not self.is_again else None, after)
             if self.is_again == self.forecast.prefers_again and not is_decided:
@@ -279,7 +277,7 @@ class Adaptive:
     def is_about_to_lose_much(self, lost: int, delta: FactSet) -> bool:
         """Return whether it is better to start again, from an average number of derivations of each fact that goes."""
         going = delta.count() * self.size / max(facts_of(self.s, self.I), 1)
-        if not costs_more_than_again(self.size, lost, going):
+        if not costs_more_than_again(self.size, lost, going, self.prices):
             return False
         self.to_lose = lost + going
         self.note(f"started again after {lost:,} of {self.size:,} derivations were lost, and more are about to be")

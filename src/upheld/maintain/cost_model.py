@@ -11,7 +11,7 @@ an assumption, and learns from every update in which a good part of the facts ch
 `net` alone: `lost` then changes by the same factor, so that what was only assumed keeps nobody from maintaining.
 
 Costs are in derivations: 1 is the cost of the first one of a fact while a program is materialised with ranks, if its
-join makes no other bindings. Where joins make many on the way to a derivation, it costs as much more: its effort. All
+join makes no other bindings. Where joins make many on the way to a derivation, these cost something as well. All
 quantities are counted and none is timed, so the same updates lead to the same choices, on every machine and in all
 tasks of a cluster. `benchmarks.measure.choices.cost_model` computes the constants of the first two groups from
 measurements of the calibration workloads.
@@ -29,15 +29,18 @@ from upheld.language.strata import Stratification, Stratum
 
 # -- costs, in derivations ---------------------------------------------------------------------------------------------
 
-#: To take a derivation away; to add one to facts that are there; to read a changed fact for an atom of a rule.
-LOSING, GAINING, READING = 2.1, 1.8, 1.0
+#: To take away the only derivation of a fact, and one of a fact that has others; to add the first one, and another.
+LOSING, LOSING_REPEATED = 2.8, 0.6
+GAINING, GAINING_REPEATED = 2.4, 0.4
+#: To read a changed fact for an atom of a rule.
+READING = 1.0
 #: To find a derivation of a fact that is known; and of a known pair where all strata start again: matrices count these.
 REPEATED, REPEATED_PAIR = 0.6, 0.1
 #: To forget a fact of a stratum that starts again; to compare a fact with the former ones where all strata do, and to
 #: make the plans that updates need anew, with the ranks.
 FORGETTING, COMPARING, RENEWING = 1.0, 0.25, 10_000
-#: A binding that a join makes on the way to a derivation, or a row that it tries.
-TRYING = 0.9
+#: A binding that a join makes on the way to a derivation, or a row that it tries; and one in an update.
+TRYING, TRYING_CHANGED = 0.9, 1.8
 #: A stratum beside its derivations: to maintain it, and to materialise it. As measured with `many-strata`.
 MAINTAINED, MATERIALISED = 1_500, 600
 
@@ -110,14 +113,30 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Prices:
+    """Mean costs of a derivation: to take it away, to add it, and to find it where a stratum starts again."""
+
+    losing: float
+    gaining: float
+    again: float
+
+    def of_deleting(self, lost: float) -> float:
+        """Return the cost of taking derivations away."""
+        return self.losing * lost
+
+    def of_maintaining(self, size: int, lost: float, after: float, read: float) -> float:
+        """Return the cost of an update that has taken away `lost` of `size` derivations and then left `after`."""
+        return self.of_deleting(lost) + self.gaining * (after - (size - lost)) + READING * read
+
+
+@dataclass(frozen=True)
 class Forecast:
     """The expected cost of maintaining and of starting again, and what that rests on."""
 
     part: Part
     size: int
-    effort: float
-    #: The cost of a derivation for starting again, in the mean, and the cost of that apart from derivations.
-    price: float
+    prices: Prices
+    #: The cost of starting again apart from derivations.
     beside: float
     maintaining: float
     again: float
@@ -128,7 +147,7 @@ class Forecast:
 
     def cost_of_starting_again(self, after: float) -> float:
         """Return the cost of starting again, for `after` derivations."""
-        return self.price * after + self.beside
+        return self.prices.again * after + self.beside
 
     def text(self, is_again: bool, spent: float) -> str:
         """Return the choice that was made, the expected costs of both, and what was spent."""
@@ -146,19 +165,17 @@ class Experience:
         self.read = Ratio(1.0)
         self._in_vain = self._waiting = 0
 
-    def forecast(self, size: int, part: Part, price: float, beside: float, effort: float = 1.0) -> Forecast:
+    def forecast(self, size: int, part: Part, prices: Prices, beside: float) -> Forecast:
         """Compare the costs for `size` derivations.
 
-        To start again costs `price` for each of them, and beside that reading what is there, and `beside`. A derivation
-        that changes costs `effort` times as much as one whose join makes no other bindings.
+        To start again costs something for each of them, and beside that reading what is there, and `beside`.
         """
         lost, net = self.lost.share(part.gone) * size, self.net.share(part.gone) * size
         left = size - net
         after = left / max(1 - self.net.share(part.new), 0.001)
-        back = max(lost - net, 0.0)
-        maintaining = effort * (LOSING * lost + GAINING * (back + after - left)) + READING * part.read
+        maintaining = prices.of_maintaining(size, max(lost, net), after, part.read)
         beside += part.there
-        return Forecast(part, size, effort, price, beside, maintaining, price * after + beside)
+        return Forecast(part, size, prices, beside, maintaining, prices.again * after + beside)
 
     def learn(self, forecast: Forecast, lost: float | None, after: int) -> None:
         """Learn from an update that took away `lost` derivations, if that is known, and left `after`."""
@@ -221,9 +238,7 @@ class CostModel:
         part = part_below(s, I, D, A) if size > SMALL else None
         if part is None:
             return None
-        facts, bindings = facts_of(s, I), ranks.bindings(s)
-        price = (deriving(size, facts, REPEATED) + TRYING * bindings) / size
-        return self.of(s).forecast(size, part, price, FORGETTING * facts, effort_of(size, bindings))
+        return self.of(s).forecast(size, part, prices_of(s, ranks, I), FORGETTING * facts_of(s, I))
 
     def forecast_of_all(
         self, strata: Stratification, ranks: Ranks, E: FactSet, I: FactSet, gone: int, new: int
@@ -238,32 +253,43 @@ class CostModel:
             return None
         experience = self.of_all(strata, ranks)
         part = Part(gone / max(there, 1), new / max(then, 1), experience.read.value * (gone + new), then)
-        bindings = sum(ranks.bindings(s) for s in strata.with_rules)
-        price = (deriving_all(strata, ranks, I) + TRYING * bindings) / max(size, 1)
-        return experience.forecast(size, part, price, COMPARING * I.count() + RENEWING, effort_of(size, bindings))
+        prices = prices_of_all(strata, ranks, I)
+        return experience.forecast(size, part, prices, COMPARING * I.count() + RENEWING)
 
 
-def costs_more_than_again(size: int, lost: int, going: float) -> bool:
+def costs_more_than_again(size: int, lost: int, going: float, prices: Prices) -> bool:
     """Return whether to delete what is about to go costs more than to derive what is then left of a stratum.
 
     `size` derivations were there, `lost` are gone, and `going` follow at once. The losses of later rounds are unknown.
     """
-    return size > SMALL and LOSING * going > size - lost - going
+    return size > SMALL and prices.losing * going > prices.again * (size - lost - going)
 
 
-def effort_of(size: int, bindings: int) -> float:
-    """Return how many times as much a derivation costs for which joins make `bindings` for `size` others like it."""
-    return 1 + TRYING * bindings / max(size, 1)
+def prices_of(s: Stratum, ranks: Ranks, I: FactSet) -> Prices:
+    """Return the costs of a derivation of a stratum."""
+    size, facts = ranks.derivations(s), facts_of(s, I)
+    return prices(size, min(size, facts), deriving(size, facts, REPEATED), ranks.bindings(s))
 
 
-def cost_of_deleting(lost: int, effort: float) -> float:
-    """Return the cost of taking derivations away."""
-    return effort * LOSING * lost
+def prices_of_all(strata: Stratification, ranks: Ranks, I: FactSet) -> Prices:
+    """Return the costs of a derivation in the mean of all strata."""
+    first = sum(min(ranks.derivations(s), facts_of(s, I)) for s in strata.with_rules)
+    bindings = sum(ranks.bindings(s) for s in strata.with_rules)
+    return prices(derivations_of_all(strata, ranks), first, deriving_all(strata, ranks, I), bindings)
 
 
-def cost_of_maintaining(size: int, lost: int, after: int, read: float, effort: float) -> float:
-    """Return the cost of an update that has taken away `lost` of `size` derivations and then left `after`."""
-    return cost_of_deleting(lost, effort) + effort * GAINING * (after - (size - lost)) + READING * read
+def prices(size: int, first: int, again: float, bindings: int) -> Prices:
+    """Return the costs of one of `size` derivations, `first` of which are the first ones of facts.
+
+    Joins make `bindings` on the way to them. Beside these, to find all of them costs `again`.
+    """
+    size = max(size, 1)
+    part, tried = first / size, bindings / size
+    return Prices(
+        part * LOSING + (1 - part) * LOSING_REPEATED + TRYING_CHANGED * tried,
+        part * GAINING + (1 - part) * GAINING_REPEATED + TRYING_CHANGED * tried,
+        again / size + TRYING * tried,
+    )
 
 
 def derivations_of_all(strata: Stratification, ranks: Ranks) -> int:
