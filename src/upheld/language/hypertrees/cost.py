@@ -14,7 +14,7 @@ are joined in it, wherever that is first: a covered atom only makes a join small
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import combinations
 
 from upheld.dataclass import dataclass
@@ -47,7 +47,6 @@ class Costs:
         self._atoms = [estimate_atom(atom, table_of(atom, statistics)) for atom in rule.positive]
         self._joins: dict[Mask, Estimate] = {}
         self._work: dict[Mask, float] = {}
-        self._sizes: dict[tuple[Mask, frozenset[str]], float] = {}
         #: Variables that the rule needs whatever the decomposition.
         self.needed = frozenset(rule.head.variables()).union(*(part.variables() for part in partial_literals(rule)))
 
@@ -79,19 +78,12 @@ class Costs:
     def node(self, chi: frozenset[str], atoms: Mask, shared: Iterable[str], degree: int) -> float:
         """Return the share of a node in the cost: its joins, and its side of the semijoins with its neighbours."""
         is_relation = atoms.bit_count() == 1 and self.hypergraph.edges[atoms.bit_length() - 1] == chi
-        columns = chi & self.needed.union(shared)
-        weight = 2 + COLUMN * len(columns)
-        return (0.0 if is_relation else self.work(atoms)) + weight * degree * self._projected(atoms, columns)
+        weight = 2 + COLUMN * len(chi & self.needed.union(shared))
+        return (0.0 if is_relation else self.work(atoms)) + weight * degree * self.size(chi, atoms, shared)
 
     def size(self, chi: frozenset[str], atoms: Mask, shared: Iterable[str]) -> float:
         """Return how many rows a node stores that shares these variables with others."""
-        return self._projected(atoms, chi & self.needed.union(shared))
-
-    def _projected(self, atoms: Mask, columns: frozenset[str]) -> float:
-        size = self._sizes.get((atoms, columns))
-        if size is None:
-            size = self._sizes[atoms, columns] = self.join(atoms).projected(sorted(columns))
-        return size
+        return self.join(atoms).projected(sorted(chi & self.needed.union(shared)))
 
     @property
     def body(self) -> Mask:
@@ -192,18 +184,10 @@ def cheapest(costs: Costs, k: int, limit: Limit) -> Decomposition:
     masks = costs.hypergraph.masks
     known: dict[Part, tuple[float, Tree] | None] = {}
 
-    @cache
-    def of_separator(S: Mask) -> Mask:
-        return _mask(separations.places[i] for i in bits(S))
-
-    @cache
-    def within(vertices: Mask) -> Mask:
-        return _mask(i for i, edge in enumerate(masks) if not edge & ~vertices)
-
     def candidate(C: Mask, conn: Mask, S: Mask, chi: Mask, is_root: bool) -> _Candidate:
         parts = separations.parts(C, chi)
-        # What lies within conn is joined above.
-        atoms = of_separator(S) | (within(chi) & ~within(conn))
+        atoms = _mask(separations.places[i] for i in bits(S))
+        atoms |= _mask(i for i, edge in enumerate(masks) if edge & ~conn and not edge & ~chi)
         shared = conn
         for _, below in parts:
             shared |= below

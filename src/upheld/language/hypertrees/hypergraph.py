@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from upheld.dataclass import dataclass
 from upheld.language.core import Rule
@@ -27,15 +27,7 @@ class Hypergraph:
 
     def named(self, mask: int) -> frozenset[str]:
         """Return the vertices whose bits are set."""
-        found = self._named.get(mask)
-        if found is None:
-            found = self._named[mask] = frozenset(self.vertices[i] for i in bits(mask))
-        return found
-
-    @cached_property
-    def _named(self) -> dict[int, frozenset[str]]:
-        """The sets that `named` has returned: a search asks for the same few again and again."""
-        return {}
+        return frozenset(self.vertices[i] for i in bits(mask))
 
 
 def hypergraph_of(rule: Rule) -> Hypergraph:
@@ -43,12 +35,11 @@ def hypergraph_of(rule: Rule) -> Hypergraph:
     return Hypergraph(tuple(frozenset(atom.variables()) for atom in rule.positive))
 
 
-@lru_cache(maxsize=1 << 12)  # a search asks for the same few again and again
-def bits(mask: int) -> tuple[int, ...]:
+def bits(mask: int) -> list[int]:
     """Return the places of the bits that are set, in ascending order."""
     result = []
     while mask:
         low = mask & -mask
         result.append(low.bit_length() - 1)
         mask ^= low
-    return tuple(result)
+    return result
