@@ -21,7 +21,7 @@ Integer = TypeVar("Integer", bound=np.integer[Any])
 #: A number for each row of a table.
 Column = npt.NDArray[np.int32]
 
-#: Bytes from which on arrays are lengthened where they are, in large pages, of which each has so many bytes.
+#: Bytes from which on arrays are lengthened where they are, in large pages, and the bytes of such a page.
 _LARGE, _LARGE_PAGE = 1 << 22, 1 << 21
 
 #: Whether the system can map pages to other addresses.
