@@ -335,7 +335,7 @@ def unseen_pairs(pairs: Sequence[Row], seen: set[Row], within: set[Row]) -> list
 def append_pairs(
     pairs: Sequence[Row], marked: bool, seen: set[Row], within: set[Row]
 ) -> tuple[int, list[Row], set[Row]]:
-    """How many pairs come before the first one without a bit, those of them that are appended, and what is seen."""
+    """Return the number of pairs before the first one without a bit, the pairs appended, and the pairs seen."""
     end = next((i for i, pair in enumerate(pairs) if pair not in within), len(pairs))
     if marked:
         return end, list(pairs[:end]), seen
