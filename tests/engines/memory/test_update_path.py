@@ -87,6 +87,7 @@ VISITED = {
     "place_clusters": lambda a, _: len(a[0]),
     "unseen_pairs": lambda a, _: len(a[0]),
     "append_pairs": lambda a, _: len(a[0]),
+    "append_counted_pairs": lambda a, _: len(a[0]),
     "unknown_pairs": lambda a, _: len(a[0]),
     "know_pairs": lambda a, _: len(a[1]),
     "tally_pairs": lambda a, _: len(a[0]),

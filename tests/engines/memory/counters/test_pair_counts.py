@@ -22,22 +22,31 @@ from upheld.engines.memory.counters import pair_counts
 from upheld.engines.memory.counters.numbers import MemoryRanks
 from upheld.engines.memory.joins import batch, matching
 from upheld.engines.memory.kernels import pairs as pair_kernels
+from upheld.engines.memory.sets.pair_shape import PairShape
 from upheld.errors import LimitReached
 
 THREADS = (1, 2, 5)
 
 
 @contextmanager
-def counting_early(chunk: int = 8) -> Iterator[list[tuple[int, int]]]:
-    """Pairs are counted in matrices as soon as a few have been looked up; yield the sizes of the matrices."""
-    sizes: list[tuple[int, int]] = []
+def counted_shapes() -> Iterator[list[PairShape]]:
+    """Yield the shapes of the matrices that are made in the block."""
+    shapes: list[PairShape] = []
     begin = pair_counts.PairCounts.__init__
 
-    def noted(matrix, table, width, height, beside):
-        sizes.append((width, height))
-        begin(matrix, table, width, height, beside)
+    def noted(matrix, table, shape, beside):
+        shapes.append(shape)
+        begin(matrix, table, shape, beside)
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pair_counts.PairCounts, "__init__", noted)
+        yield shapes
+
+
+@contextmanager
+def counting_early(chunk: int = 8, *, in_squares: bool = False) -> Iterator[list[PairShape]]:
+    """Pairs are counted in matrices as soon as a few have been looked up; yield the shapes of the matrices."""
+    with pytest.MonkeyPatch.context() as patch, counted_shapes() as shapes:
         patch.setattr(matching, "MOST_FACTS", 0)  # else many rules would run in one call
         patch.setattr(batch, "CHUNK", chunk)
         patch.setattr(batch, "_LEAST_ROOM", chunk)
@@ -45,8 +54,10 @@ def counting_early(chunk: int = 8) -> Iterator[list[tuple[int, int]]]:
             patch.setattr(pair_counts, name, 1)
         for name in ("ROWS_PER_PAIR", "CELLS_PER_PAIR"):
             patch.setattr(pair_counts, name, 1 << 30)
-        patch.setattr(pair_counts.PairCounts, "__init__", noted)
-        yield sizes
+        if in_squares:
+            for name in ("PAIRS_PER_VALUE", "CACHED_CELLS", "TIMES_SMALLER"):
+                patch.setattr(pair_counts, name, 0 if name != "TIMES_SMALLER" else 1)
+        yield shapes
 
 
 @contextmanager
@@ -64,27 +75,33 @@ def numbers(m):
 
 
 @examples(60)
-@given(st.one_of(cases(2), cyclic_cases(2)), st.sampled_from(THREADS), st.sampled_from(["ranked", "adaptive"]))
-def test_same_as_row_by_row(case, threads, algorithm):
+@given(
+    st.one_of(cases(2), cyclic_cases(2)),
+    st.sampled_from(THREADS),
+    st.sampled_from(["ranked", "adaptive"]),
+    st.booleans(),
+)
+def test_same_as_row_by_row(case, threads, algorithm, in_squares):
     for pieces in (nullcontext, small_pieces):
         with pieces(), row_by_row():
             expected = told(case, algorithm, threads)
-        with pieces(), counting_early():
+        with pieces(), counting_early(in_squares=in_squares):
             assert told(case, algorithm, threads) == expected
 
 
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("relation", ["path", "same"])
-def test_kernels_of_rules(relation, threads):
+@pytest.mark.parametrize("in_squares", [False, True])
+def test_kernels_of_rules(relation, threads, in_squares):
     """Kernels made for rules count known pairs as the generic ones do."""
-    case = Case(COMPILED[relation], {"edge": edges(60, 120)})
+    case = Case(COMPILED[relation], {"edge": np.concatenate([edges(60, 120), 60 + edges(60, 90)])})
     expected = told(case, "ranked", 1)
-    with hot(after=50) as ran, counting_early() as sizes:
+    with hot(after=50) as ran, counting_early(in_squares=in_squares) as shapes:
         for _ in range(3):
             ran.clear()
             assert told(case, "ranked", threads) == expected
             wait()
-    assert ran and sizes
+    assert ran and in_squares in {shape.has_squares for shape in shapes}
 
 
 @pytest.mark.parametrize("threads", THREADS)
@@ -99,10 +116,10 @@ def test_more_derivations_than_a_cell_counts(threads, recursive):
     rules = "found(x, y) :- first(x, z), second(z, y)."
     if recursive:
         rules = "found(x, x) :- first(x, 0).\nfound(x, y) :- found(x, x), first(x, z), second(z, y)."
-    with small_pieces(), counting_early() as sizes:
+    with small_pieces(), counting_early() as shapes:
         m = upheld.materialise(rules, facts, algorithm="ranked", threads=threads)
     totals = {row: total for (name, row), (_, total, _) in numbers(m).items() if name == "found"}
-    assert sizes
+    assert shapes
     assert totals == {(x, y): middle + (recursive and x == y) for x in range(5) for y in range(5)}
 
 
@@ -112,40 +129,58 @@ def test_values_that_ascend():
         "first": [(x, z) for x in range(200) for z in range(4)],
         "second": [(z, y) for z in range(4) for y in (1, 9)],
     }
-    with counting_early() as sizes:
+    with counting_early() as shapes:
         m = upheld.materialise("found(x, y) :- first(x, z), second(z, y).", facts, algorithm="ranked", threads=1)
-    assert len(sizes) > 1
+    assert len(shapes) > 1
     assert {total for (name, _), (_, total, _) in numbers(m).items() if name == "found"} == {4}
 
 
-def test_new_pairs_are_appended():
+@pytest.mark.parametrize("in_squares", [False, True])
+def test_new_pairs_are_appended(in_squares):
     """Where a matrix knows all rows, nobody looks new ones up, nor makes a tuple index of them."""
-    with counting_early() as sizes, pytest.MonkeyPatch.context() as patch:
+    with counting_early(in_squares=in_squares) as shapes, pytest.MonkeyPatch.context() as patch:
         patch.setattr(MemoryRanks, "_has_small_rounds", lambda *_: False)  # the kernel for these looks rows up
         m = upheld.materialise(COMPILED["path"], {"edge": edges(60, 120)}, algorithm="ranked", threads=1)
     table = m._engine.tables["path"]
-    assert sizes and table._indexed < table.n // 2
+    assert shapes and table._indexed < table.n // 2
     assert m["path"].to_set() == upheld.materialise(COMPILED["path"], {"edge": edges(60, 120)})["path"].to_set()
+
+
+def test_a_closure_of_many_small_graphs():
+    """Each graph has a square of cells; graphs that are joined later, in the same run, are counted all the same."""
+    graphs = np.concatenate([60 * k + edges(60, 90) for k in range(400)])
+    rules = COMPILED["path"] + "\npath(x, y) :- late(x, y)."
+    late = [(60 * k + 59, 60 * k + 60) for k in range(0, 400, 2)]
+    with pytest.MonkeyPatch.context() as patch, counted_shapes() as shapes:
+        patch.setattr(pair_counts, "FEWEST_PAIRS", 1 << 10)
+        m = upheld.materialise(rules, {"edge": graphs, "late": late}, algorithm="ranked", threads=1)
+    assert any(shape.has_squares for shape in shapes)
+    assert not any(shape.cells > 40 * len(m["path"]) for shape in shapes)
+    expected = upheld.materialise(rules, {"edge": graphs, "late": late}, algorithm="dred", threads=1)
+    assert m["path"].to_set() == expected["path"].to_set()
+    with row_by_row():
+        again = upheld.materialise(rules, {"edge": graphs, "late": late}, algorithm="ranked", threads=1)
+    assert numbers(m) == numbers(again)
 
 
 def test_sparse_pairs():
     """There is no matrix for pairs far apart, or below zero."""
     for far in (10**6, -5):
         facts = {"edge": [(far * k, far * k + far) for k in range(60)]}
-        with counting_early() as sizes:
+        with counting_early() as shapes:
             told(Case(COMPILED["path"], facts), "ranked", 1)
-        assert not sizes
+        assert not shapes
 
 
 def test_an_update_counts_row_by_row():
     """Numbers that are there before an update are not counted in a matrix: nothing would undo it."""
     facts = edges(60, 120)
-    with counting_early() as sizes:
+    with counting_early() as shapes:
         m = upheld.materialise(COMPILED["path"], {"edge": facts[10:]}, algorithm="ranked")
-        assert sizes
-        sizes.clear()
+        assert shapes
+        shapes.clear()
         m.update(insert={"edge": facts[:10]})
-        assert not sizes
+        assert not shapes
 
 
 def interrupting(method, has_begun=lambda self: True):
@@ -164,7 +199,7 @@ def test_an_update_that_starts_from_nothing(place):
     """Numbers that an update begins anew are counted in a matrix; an update that fails leaves the old ones."""
     facts = edges(60, 240)
     kept, gone = facts[:120], facts[120:]
-    with counting_early() as sizes:
+    with counting_early() as shapes:
         m = upheld.materialise(COMPILED["path"], {"edge": facts}, threads=1)
         before = numbers(m)
         with pytest.MonkeyPatch.context() as patch:
@@ -174,9 +209,9 @@ def test_an_update_that_starts_from_nothing(place):
                 m.update(delete={"edge": gone})
         assert numbers(m) == before
         assert m["path"].to_set() == upheld.materialise(COMPILED["path"], {"edge": facts})["path"].to_set()
-        sizes.clear()
+        shapes.clear()
         m.update(delete={"edge": gone})
-        assert sizes
+        assert shapes
     fresh = upheld.materialise(COMPILED["path"], {"edge": kept}, threads=1)
     assert {f: (t, s) for f, (_, t, s) in numbers(m).items()} == {f: (t, s) for f, (_, t, s) in numbers(fresh).items()}
     change = m.update(insert={"edge": gone})
@@ -187,12 +222,12 @@ def test_numbers_begun_earlier_in_a_transaction():
     """An update that fails leaves the numbers that an update before it in the same transaction has begun."""
     facts = edges(60, 240)
     kept, gone = facts[:120], facts[120:]
-    with counting_early() as sizes:
+    with counting_early() as shapes:
         m = upheld.materialise(COMPILED["path"], {"edge": facts}, threads=1)
         with m.transaction():
-            sizes.clear()
+            shapes.clear()
             m.update(delete={"edge": gone})
-            assert sizes
+            assert shapes
             before = numbers(m)
             with pytest.MonkeyPatch.context() as patch:
                 for name in ("small_update", "through"):  # else one call would do all of it
@@ -207,9 +242,9 @@ def test_numbers_begun_earlier_in_a_transaction():
 
 def test_nothing_is_left_of_a_run_that_fails():
     """An engine that gave up holds no matrix."""
-    with counting_early() as sizes, pytest.raises(LimitReached):
+    with counting_early() as shapes, pytest.raises(LimitReached):
         upheld.materialise(COMPILED["path"], {"edge": edges(60, 120)}, limits=upheld.Limits(facts=1000), threads=1)
-    assert sizes
+    assert shapes
     gc.collect()
     # By type: to ask a proxy whose object is gone what it is an instance of is an error.
     assert not [o for o in gc.get_objects() if type(o) is pair_counts.PairCounts]
@@ -217,9 +252,9 @@ def test_nothing_is_left_of_a_run_that_fails():
 
 def test_memory_is_freed_when_nobody_holds_it():
     """Neither matrices nor the engine outlive a materialisation."""
-    with counting_early() as sizes:
+    with counting_early() as shapes:
         m = upheld.materialise(COMPILED["same"], {"edge": np.array(edges(60, 120))})
-    assert sizes
+    assert shapes
     engine = weakref.ref(m._engine)
     gc.disable()
     try:

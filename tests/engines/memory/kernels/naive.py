@@ -355,10 +355,11 @@ Cells = dict[Row, int]
 
 def know_pairs(
     rows: Sequence[Row], candidates: Sequence[int], belongs: Sequence[bool], cells: Cells
-) -> tuple[Cells, int]:
-    """The cells afterwards, and how many of the rows are known then."""
-    known = {rows[row] for row in candidates if belongs[row]} & cells.keys()
-    return {pair: max(cell, 1) if pair in known else cell for pair, cell in cells.items()}, len(known)
+) -> tuple[Cells, list[int]]:
+    """The cells afterwards, and the rows that are known then."""
+    known = [row for row in candidates if belongs[row] and rows[row] in cells]
+    pairs = {rows[row] for row in known}
+    return {pair: max(cell, 1) if pair in pairs else cell for pair, cell in cells.items()}, known
 
 
 def tally_pairs(pairs: Sequence[Row], cells: Cells, full: int) -> tuple[Cells, list[Row], list[Row]]:

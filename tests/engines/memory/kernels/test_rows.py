@@ -453,15 +453,15 @@ def small_pairs() -> st.SearchStrategy[list[Row]]:
     return st.lists(st.tuples(value, value), max_size=30)
 
 
-def squares_of(clusters: list[list[int]], values: int) -> tuple[tuple[int, int, np.ndarray, np.ndarray], int]:
+def squares_of(clusters: list[list[int]], values: int) -> tuple[tuple[int, int, np.ndarray], int]:
     """Return the shape of a matrix of clusters, as the kernels number them, and the number of cells."""
     leaders, sizes = np.arange(values, dtype=np.int32), np.ones(values, np.int32)
     pairs = [(x, cluster[0]) for cluster in clusters for x in cluster]
     rows, all_rows = numbers(pairs, np.int32).reshape(-1, 2), np.arange(len(pairs), dtype=np.int32)
     cells = pair_kernels.join_clusters(rows, all_rows, leaders, sizes, values, 1 << 40)
-    places, squares = np.empty((values, 2), np.int32), np.empty((values, 3), np.int64)
-    count = pair_kernels.place_clusters(leaders, sizes, places, squares)
-    return (values, values, places, squares[:count]), int(cells)
+    places = np.empty((values, 2), np.int64)
+    pair_kernels.place_clusters(leaders, sizes, places)
+    return (values, values, places), int(cells)
 
 
 @given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=20), st.data(), st.integers(12, 160))
@@ -476,22 +476,25 @@ def test_clusters(rows, data, most):
     assert (cells > most) == (total > most)
     if cells > most:
         return
-    places, squares = np.full((12, 2), NONSENSE, np.int32), np.full((12, 3), NONSENSE, np.int64)
-    count = pair_kernels.place_clusters(leaders, sizes, places, squares)
-    found = [[x for x in range(12) if places[x, 1] == cluster] for cluster in range(count)]
+    places = np.full((12, 2), NONSENSE, np.int64)
+    count = pair_kernels.place_clusters(leaders, sizes, places)
+    cluster_of = (places[:, 1] >> pair_kernels.CLUSTER).tolist()
+    found = [[x for x in range(12) if cluster_of[x] == cluster] for cluster in range(count)]
     assert found == expected
+    in_order = [x for cluster in expected for x in cluster]
+    assert [places[x, 1] & pair_kernels.NUMBER for x in in_order] == list(range(12))
     pairs = [(x, y) for cluster in expected for x in cluster for y in cluster]
-    assert [pair_kernels.cell_of(x, y, 12, 12, places, squares[:count]) for x, y in pairs] == list(range(total))
+    assert [pair_kernels.cell_of(x, y, 12, 12, places) for x, y in pairs] == list(range(total))
     beyond = ({(x, y) for x in range(-1, 14) for y in range(-1, 14)}) - set(pairs)
-    assert {int(pair_kernels.cell_of(x, y, 12, 12, places, squares[:count])) for x, y in beyond} == {-1}
+    assert {int(pair_kernels.cell_of(x, y, 12, 12, places)) for x, y in beyond} == {-1}
 
 
 @st.composite
-def matrices(draw) -> tuple[tuple[int, int, np.ndarray, np.ndarray], int, Callable[[list[Row]], set[Row]]]:
+def matrices(draw) -> tuple[tuple[int, int, np.ndarray], int, Callable[[list[Row]], set[Row]]]:
     """The shape of a matrix of either kind, how many cells it has, and a function that returns the pairs within it."""
     if draw(st.booleans()):
         width, height = draw(st.integers(0, 10)), draw(st.integers(0, 10))
-        shape = width, height, np.empty((0, 2), np.int32), np.empty((0, 3), np.int64)
+        shape = width, height, np.empty((0, 2), np.int64)
         return shape, width * height, lambda pairs: naive.within(pairs, width, height)
     cluster_of = draw(st.lists(st.sampled_from((0, 1, 2)), max_size=10))
     clusters = [[x for x, cluster in enumerate(cluster_of) if cluster == k] for k in sorted(set(cluster_of))]
@@ -529,10 +532,11 @@ def test_bits_of_words(words):
     assert pair_kernels.count_pairs(np.array(words, np.uint64)) == sum(word.bit_count() for word in words)
 
 
-@given(small_pairs(), st.integers(0, 10), st.integers(0, 10))
-def test_pairs_within_a_matrix_of_counts(pairs, width, height):
-    has_cells = len(naive.within(pairs, width, height)) == len(set(pairs))
-    assert pair_kernels.are_within(numbers(pairs, np.int32).reshape(-1, 2), width, height) == has_cells
+@given(small_pairs(), matrices())
+def test_pairs_within_a_matrix_of_counts(pairs, drawn):
+    matrix, _, within = drawn
+    has_cells = within(pairs) == set(pairs)
+    assert pair_kernels.are_within(numbers(pairs, np.int32).reshape(-1, 2), *matrix) == has_cells
 
 
 @given(small_pairs(), small_pairs(), matrices(), st.booleans(), st.integers(0, 3))
@@ -559,43 +563,84 @@ def test_pairs_are_appended(rows, asked, drawn, marked, count):
     assert {64 * w + b for w, word in enumerate(words.tolist()) for b in range(64) if word >> b & 1} == cells
 
 
-@given(small_pairs(), st.data(), st.integers(0, 10), st.integers(0, 10), truths())
-def test_pairs_as_counts(rows, data, width, height, truth):
+COUNTS = st.sampled_from((0, 1, 2, 3, pair_kernels.FULL - 1, pair_kernels.FULL))
+
+
+@st.composite
+def counted_cells(draw) -> tuple[tuple[int, int, np.ndarray], np.ndarray, naive.Cells]:
+    """The shape of a matrix, its cells, and the pairs that these belong to, in order."""
+    matrix, size, _ = draw(matrices())
+    cells = numbers(draw(st.lists(COUNTS, min_size=size, max_size=size)), np.uint8)
+    width, height, _ = matrix
+    pairs = {int(pair_kernels.cell_of(x, y, *matrix)): (x, y) for x in range(width) for y in range(height)}
+    return matrix, cells, {pairs[cell]: int(cells[cell]) for cell in range(size)}
+
+
+def places_of_rows(data, rows: list[Row], matrix: tuple[int, int, np.ndarray]) -> np.ndarray:
+    """Return one more than the cells of some rows, 0 for others, and nothing for the last ones."""
+    known = data.draw(st.lists(st.booleans(), max_size=len(rows)))
+    return numbers([pair_kernels.cell_of(*row, *matrix) + 1 if k else 0 for k, row in zip(known, rows)], np.int32)
+
+
+@given(small_pairs(), st.data(), counted_cells(), truths())
+def test_pairs_as_counts(rows, data, drawn, truth):
     """Pairs that are known are counted, up to what a cell can hold; the others, and those beyond the matrix, pass."""
+    matrix, cells, expected = drawn
     rows = list(dict.fromkeys(rows))
     flags = data.draw(st.lists(st.integers(0, 2**SETS - 1), min_size=len(rows), max_size=len(rows)))
     array, asked = numbers(rows, np.int32).reshape(-1, 2), data.draw(small_pairs())
-    pairs, size = numbers(asked, np.int32).reshape(-1, 2), (width, height)
-    grid = [(x, y) for x in range(width) for y in range(height)]
-    value = st.sampled_from((0, 1, 2, 3, pair_kernels.FULL - 1, pair_kernels.FULL))
-    values = data.draw(st.lists(value, min_size=len(grid), max_size=len(grid)))
-    cells, expected = numbers(values, np.uint8), dict(zip(grid, values))
+    pairs = numbers(asked, np.int32).reshape(-1, 2)
 
     candidates = data.draw(subsets(len(rows)))
-    chosen = numbers(candidates, np.int32)
-    count = pair_kernels.know_pairs(array, chosen, numbers(flags, FLAGS), np.array(truth), cells, *size)
+    chosen, of_rows = numbers(candidates, np.int32), np.zeros(data.draw(st.integers(0, len(rows))), np.int32)
+    count = pair_kernels.know_pairs(array, chosen, numbers(flags, FLAGS), np.array(truth), cells, *matrix, of_rows)
     expected, known_rows = naive.know_pairs(rows, candidates, [truth[f] for f in flags], expected)
-    assert (cells.tolist(), count) == (list(expected.values()), known_rows)
+    assert (cells.tolist(), count) == (list(expected.values()), len(known_rows))
+    places = {row: int(pair_kernels.cell_of(*rows[row], *matrix)) + 1 for row in known_rows}
+    assert of_rows.tolist() == [places.get(row, 0) for row in range(len(of_rows))]
 
     out = np.full((len(asked), 2), NONSENSE, np.int32)
-    counts = numbers(data.draw(st.lists(value, min_size=len(grid), max_size=len(grid))), np.uint8)
-    beside = dict(zip(grid, counts.tolist()))
-    found = pair_kernels.count_known_pairs(pairs, cells, counts, *size, out)
+    counts = numbers(data.draw(st.lists(COUNTS, min_size=len(cells), max_size=len(cells))), np.uint8)
+    beside = dict(zip(expected, counts.tolist()))
+    found = pair_kernels.count_known_pairs(pairs, cells, counts, *matrix, out)
     known = {pair for pair, cell in expected.items() if cell}
     beside, others = naive.count_known_pairs(asked, known, beside, pair_kernels.FULL)
     assert (counts.tolist(), tuples(out[:found])) == (list(beside.values()), others)
 
-    found, filled = pair_kernels.tally_pairs(pairs, cells, *size, out)
+    found, filled = pair_kernels.tally_pairs(pairs, cells, *matrix, out)
     expected, others, full = naive.tally_pairs(asked, expected, pair_kernels.FULL)
     assert cells.tolist() == list(expected.values())
     assert (tuples(out[:found]), tuples(out[len(out) - filled :])) == (others, full[::-1])
 
-    left = data.draw(st.integers(0, 1))
+    left, of_rows = data.draw(st.integers(0, 1)), places_of_rows(data, rows, matrix)
     taken, times = np.full(len(rows), NONSENSE, np.int32), np.full(len(rows), NONSENSE, np.int64)
-    found = pair_kernels.take_counts(array, chosen, cells, *size, np.uint8(left), taken, times)
+    found = pair_kernels.take_counts(array, chosen, of_rows, cells, *matrix, np.uint8(left), taken, times)
     expected, counted = naive.take_counts(rows, candidates, expected, left)
     assert cells.tolist() == list(expected.values())
     assert list(zip(taken[:found].tolist(), times[:found].tolist())) == counted
+
+
+@given(small_pairs(), counted_cells(), st.integers(0, 3), st.integers(0, 3), st.integers(0, 20))
+def test_counted_pairs_are_appended(asked, drawn, n, count, places):
+    """Pairs that are not known get rows, up to a pair beyond the matrix; the others are counted."""
+    matrix, cells, expected = drawn
+    pairs, room = numbers(asked, np.int32).reshape(-1, 2), n + len(asked)
+    rows, full = np.full((room, 2), NONSENSE, np.int32), np.full((len(asked), 2), NONSENSE, np.int32)
+    flags, totals, of_rows = np.zeros(room, np.uint16), np.zeros(room, np.int32), np.zeros(min(places, room), np.int32)
+    out = np.full(count + len(asked), NONSENSE, np.int32)
+    end, after, filled = pair_kernels.append_counted_pairs(
+        pairs, cells, *matrix, (rows, flags, totals, of_rows, n), np.uint16(4), out, count, full
+    )
+    inside = asked[: next((i for i, pair in enumerate(asked) if pair not in expected), len(asked))]
+    expected, appended, filling = naive.tally_pairs(inside, expected, pair_kernels.FULL)
+    new = range(n, n + len(appended))
+    assert (end, after, cells.tolist()) == (len(inside), new.stop, list(expected.values()))
+    assert (tuples(rows[n:after]), tuples(full[:filled])) == (appended, filling)
+    assert out.tolist() == [NONSENSE] * count + list(new) + [NONSENSE] * (len(asked) - len(new))
+    assert flags.tolist() == [4 if row in new else 0 for row in range(room)]
+    assert totals.tolist() == [int(row in new) for row in range(room)]
+    cell = {row: int(pair_kernels.cell_of(*pair, *matrix)) + 1 for row, pair in zip(new, appended)}
+    assert of_rows.tolist() == [cell.get(row, 0) for row in range(len(of_rows))]
 
 
 # -- groups -----------------------------------------------------------------------------------------------------------

@@ -15,10 +15,12 @@ import upheld
 from tests.helpers.programs.strategies import cases
 from tests.helpers.sizes import examples
 from upheld.engines.memory.joins import matching
+from upheld.engines.memory.kernels.pairs import CLUSTER
 from upheld.engines.memory.sets import bit_matrix, collected
-from upheld.engines.memory.sets.bit_matrix import DenseBits, clustered_bits, dense_bits, rectangle
+from upheld.engines.memory.sets.bit_matrix import DenseBits, clustered_bits, dense_bits
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.named import Named
+from upheld.engines.memory.sets.pair_shape import PairShape, rectangle, squares
 from upheld.engines.memory.storage.table import Table
 from upheld.errors import EvaluationError
 
@@ -116,10 +118,10 @@ def test_any_program(case, algorithm, kind):
 
 
 def test_copies_for_small_rounds_cost_no_more_than_the_tuple_index():
-    matrix = rectangle(512, 100)  # as many bits as a round of 100 rows is worth
+    matrix = DenseBits(rectangle(512, 100))  # as many bits as a round of 100 rows is worth
     assert matrix.is_worth_a_copy(work=100, unindexed=0)
     assert not matrix.is_worth_a_copy(work=99, unindexed=0)
-    matrix = rectangle(512, 100)
+    matrix = DenseBits(rectangle(512, 100))
     copies = [matrix.is_worth_a_copy(work=1, unindexed=1_000) for _ in range(20)]
     assert copies == [True] * 10 + [False] * 10
 
@@ -153,17 +155,17 @@ def small_graphs(count: int, nodes: int) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_closure_of_many_small_graphs(threads, monkeypatch):
     """Each graph has a square of bits, no fact is looked up, and graphs that an update joins are no longer apart."""
-    sizes, found = [], bit_matrix.clustered_bits
+    made: list[PairShape | None] = []
 
-    def noted(table, rows):
-        matrix = found(table, rows)
-        sizes.append(len(matrix.shape.squares) if matrix else 0)
-        return matrix
+    def noted(table, rows, most):
+        made.append(squares(table, rows, most))
+        return made[-1]
 
-    monkeypatch.setattr("upheld.engines.memory.sets.named.clustered_bits", noted)
+    monkeypatch.setattr(bit_matrix, "squares", noted)
     edges = small_graphs(count=600, nodes=24)
     m = upheld.materialise(CLOSURE, {"edge": edges}, algorithm="rematerialise", threads=threads)
-    assert len(sizes) == 1 and sizes[0] >= 600  # the matrix is large enough for all rounds
+    (shape,) = made  # the matrix is large enough for all rounds
+    assert shape is not None and len(np.unique(shape.arguments[-1][:, 1] >> CLUSTER)) >= 600
     assert m._engine.tables["path"].unindexed
     step: dict[int, set[int]] = {}
     for x, y in edges:
@@ -184,11 +186,11 @@ def test_rows_come_in_the_order_of_squares():
     m = upheld.materialise("p(x, y) :- e(x, y).", {"e": small_graphs(count=1_000, nodes=24)})
     table = m._engine.tables["p"]
     rows = m._state.I.of(table)
-    matrix = clustered_bits(table, rows)
-    ordered = matrix.in_order(table, rows, 0)
-    squares = matrix.shape.places[table.rows[ordered, 0], 1]
-    assert sorted(ordered.tolist()) == rows.tolist() and (squares[1:] >= squares[:-1]).all()
-    assert matrix.in_order(table, ordered, 0) is ordered
+    shape = squares(table, rows, 1 << 30)
+    ordered = shape.in_order(table, rows, 0)
+    clusters = shape.arguments[-1][table.rows[ordered, 0], 1] >> CLUSTER
+    assert sorted(ordered.tolist()) == rows.tolist() and (clusters[1:] >= clusters[:-1]).all()
+    assert shape.in_order(table, ordered, 0) is ordered
     assert rectangle(30_000, 30_000).in_order(table, rows, 0) is rows
 
 
@@ -217,7 +219,7 @@ def test_a_round_leaves_its_matrix_to_the_facts(algorithm, monkeypatch):
     assert left and left == sorted(left)
     for _ in range(2):
         held, made = facts._dense[table], dense_bits(table, facts.of(table))
-        assert made is not None and held.shape[:2] == made.shape[:2]
+        assert made is not None and held.shape.arguments[:2] == made.shape.arguments[:2]
         assert held.words.tolist() == made.words.tolist()
         m.update(insert={"edge": [(0, 150)]})
     check_rows(m)
@@ -226,7 +228,7 @@ def test_a_round_leaves_its_matrix_to_the_facts(algorithm, monkeypatch):
 def test_a_matrix_that_is_no_longer_the_copy_of_another():
     table = Table("r", ("number", "number"))
     rows = table.append(np.array([(0, 1), (1, 0), (1, 1), (7, 7)], np.int32), np.uint16(1))
-    matrix = rectangle(2, 2)
+    matrix = DenseBits(rectangle(2, 2))
     matrix.add(table, rows[:1])
     copy = matrix.copy()
     copy.add(table, rows[1:])  # the last pair has no place

@@ -86,27 +86,35 @@ class Quickest:
 
     def __init__(self, join: Join, sink: HeadsOnly, marks: bool):
         self._join, self._sink, self._marks = join, sink, marks
-        has_small_tables = all(table.n <= CACHED_ROWS for table in join.plan.tables[1:])
+        self._may_be_compiled = not sink.wide and all(table.n <= CACHED_ROWS for table in join.plan.tables[1:])
+        #: The instances that are counted as work for rules of the shape.
+        self._noted = sink.instances
+        self._choose(sink.matrix)
+
+    def _choose(self, matrix: str) -> None:
+        """Look for a kernel for a kind of matrix."""
+        self._matrix = matrix
         #: The shape of the plan, if rules of its shape may have a kernel.
-        self._shape = shape_of(join.plan, sink.matrix) if has_small_tables and not sink.wide else None
+        self._shape = shape_of(self._join.plan, matrix) if self._may_be_compiled else None
         self._key: _Key | None = None
         #: Runs joins by the kernel, once it is ready.
         self._compiled: MakeRunner | None = None
-        #: The instances that are counted as work for rules of the shape.
-        self._noted = sink.instances
 
     def runner(self) -> MakeRunner:
+        if self._matrix != (matrix := self._sink.matrix):
+            self.note()
+            self._choose(matrix)
         if self._compiled is not None:
             return self._compiled
         self.note()
         if self._shape is None or _heat[self._shape] < HOT:
             return _itself
         if self._key is None:
-            self._key = _key_of(self._shape, Nest(self._join, self._sink, self._marks))
+            self._key = _key_of(self._shape, Nest(self._join, self._sink, self._marks, self._matrix))
         kernel = _kernel(self._key)
         if kernel is None:
             return _itself
-        self._compiled = partial(Nest, sink=self._sink, marks=self._marks, kernel=kernel)
+        self._compiled = partial(Nest, sink=self._sink, marks=self._marks, matrix=self._matrix, kernel=kernel)
         return self._compiled
 
     def note(self) -> None:
@@ -124,9 +132,14 @@ class Nest:
     """One run of a plan by a kernel of its own."""
 
     def __init__(
-        self, join: Join, sink: HeadsOnly, marks: bool, kernel: Callable[..., tuple[int, int, int, int]] | None = None
+        self,
+        join: Join,
+        sink: HeadsOnly,
+        marks: bool,
+        matrix: str,
+        kernel: Callable[..., tuple[int, int, int, int]] | None = None,
     ):
-        self.join, self.sink, self.marks, self.kernel = join, sink, marks, kernel
+        self.join, self.sink, self.marks, self.matrix, self.kernel = join, sink, marks, matrix, kernel
         self.steps = [step for step in join.plan.steps if isinstance(step, AtomStep)]
         self.indexes = [None if step.filters else join.index(step) for step in self.steps]
 
@@ -148,7 +161,7 @@ class Nest:
 
     def arguments(self, i: int, at: Codes, width: int, B: Codes, made: Any) -> tuple[Any, ...]:
         steps = tuple(map(self._arrays, self.steps, self.indexes))
-        return i, at, width, B, steps, self.join.plan.constants, self.sink.known_pairs(), self.marks, made
+        return i, at, width, B, steps, self.join.plan.constants, self.sink.known_pairs(self.matrix), self.marks, made
 
     def _arrays(self, step: AtomStep, index: ChainIndex | BlockIndex | None) -> tuple[Any, ...]:
         """Return what ARRAYS names."""

@@ -18,12 +18,13 @@ ARRAYS = {
     "not there": ("wanted", "wanted_key", "keys", "slots", "flags", "truth", "constants"),
 }
 
-#: The arguments of a kernel for known pairs, by the kind of matrix that has them: of bits in one piece, of bits in
-#: squares, or of cells in which instances are counted.
+#: The arguments of a kernel for known pairs, by the kind of matrix that has them: of bits, or of cells in which
+#: instances are counted, in one piece or in squares.
 MATRICES = {
     "bits": ("words", "pairs_width", "pairs_height"),
-    "squares": ("words", "pairs_width", "pairs_height", "places", "squares"),
+    "squares": ("words", "pairs_width", "pairs_height", "places"),
     "counts": ("cells", "counts", "pairs_width", "pairs_height"),
+    "counts in squares": ("cells", "counts", "pairs_width", "pairs_height", "places"),
 }
 
 
@@ -235,7 +236,7 @@ class _Writer:
                 "if not new:",
                 "counts[cell] = np.uint8(counted + 1)",
             )
-            if self.shape.matrix == "counts"
+            if "counts" in MATRICES[self.shape.matrix]
             else (
                 "bit = np.uint64(1) << np.uint64(cell & 63)",
                 "word = words[cell >> 6]",
@@ -245,8 +246,8 @@ class _Writer:
             )
         )
         self.write("new = True")
-        if self.shape.matrix == "squares":
-            self.write(f"cell = cell_of({x}, {y}, pairs_width, pairs_height, places, squares)")
+        if "places" in MATRICES[self.shape.matrix]:
+            self.write(f"cell = cell_of({x}, {y}, pairs_width, pairs_height, places)")
             self.write_block("if cell >= 0:", *known)
         else:
             self.write_block(

@@ -30,6 +30,7 @@ from upheld.engines.memory.rounds.records import LOGGED
 from upheld.engines.memory.sets.collected import Collected, MadeRows, too_many_derivations
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.sets.journal import NO_LOG, Journal
+from upheld.engines.memory.sets.pair_shape import PairShape
 from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, Truth
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
@@ -94,20 +95,20 @@ class Counting:
     def add_rows(
         self, collected: Collected, table: Table, values: MadeRows, reject: Truth, heights: Codes | None
     ) -> int:
-        """Count the heads of some instances, given by their values. Return how many had to be looked up."""
+        """Count the heads of some instances, given by their values. Return how many are new, or were looked up."""
         table.column(self.numbers)
         pairs = self._pairs
         if pairs is None:
             self._look_up(collected, table, values, reject)
             return len(values)
-        values, full = pairs.counted(table, values)
-        if not reject[0] and pairs.are_new(table, values):
-            pairs.append(table, values, collected)
-        else:
+        before = table.n
+        values, full = pairs.counted(table, values, reject, collected)
+        appended = table.n - before
+        if len(values):
             self._look_up(collected, table, values, reject)
             pairs.look_up(table, len(values), reject, collected.truth)
         pairs.add_full(table, full)
-        return len(values)
+        return appended + len(values)
 
     def known_pairs(self, table: Table) -> KnownPairs:
         """Return the pairs of a table whose derivations are counted as they are found."""
@@ -206,20 +207,27 @@ class TallySink:
 class HeadTally(HeadsOnly):
     """Counts the heads of a plan where bodies are not ranked. Instances with known pairs may be counted elsewhere."""
 
-    matrix = "counts"
-
     def __init__(self, counting: Counting, collected: Collected, reject: Truth, plan: Plan, wide: bool):
         super().__init__(collected, plan, reject, wide)
         self.counting = counting
-        #: How many heads had to be looked up.
+        #: How many heads were new, or had to be looked up.
         self._new = 0
 
-    def known_pairs(self) -> tuple[Any, ...]:
-        return tuple(self._known_pairs())
+    @property
+    def matrix(self) -> str:
+        return "counts in squares" if self.shape.has_squares else "counts"
+
+    @property
+    def shape(self) -> PairShape:
+        return self.counting.known_pairs(self.plan.head).shape
+
+    def known_pairs(self, matrix: str) -> tuple[Any, ...]:
+        known = self._known_pairs() if matrix == self.matrix else NO_COUNTS
+        return known.known, known.counts, *known.shape.arguments[: 3 if matrix == "counts in squares" else 2]
 
     def others(self, rows: MadeRows) -> MadeRows:
         known = self._known_pairs()
-        return known.others(rows) if known.width else rows
+        return rows if known is NO_COUNTS else known.others(rows)
 
     def _known_pairs(self) -> KnownPairs:
         # Where many pairs are new, it is faster to look at all of them in one loop.

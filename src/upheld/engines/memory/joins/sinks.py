@@ -16,6 +16,7 @@ from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import AtomStep, Places, Plan
 from upheld.engines.memory.sets.bit_matrix import NO_PAIRS
 from upheld.engines.memory.sets.collected import Collected, MadeRows
+from upheld.engines.memory.sets.pair_shape import PairShape, rectangle
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
@@ -36,22 +37,21 @@ Cells = npt.NDArray[np.uint8]
 class KnownPairs(NamedTuple):
     """Pairs whose instances are counted as they are found: those with a cell in `known` that is not 0.
 
-    They are counted in the cells `counts`, as far as these are not full. The matrix has `width` by `height` cells.
+    They are counted in the cells `counts`, as far as these are not full.
     """
 
     known: Cells
     counts: Cells
-    width: int
-    height: int
+    shape: PairShape
 
     def others(self, pairs: MadeRows) -> MadeRows:
         """Count pairs, and return those that are not known, or whose cells are full."""
         out = np.empty_like(pairs)
-        return out[: pair_kernels.count_known_pairs(pairs, *self, out)].copy()
+        return out[: pair_kernels.count_known_pairs(pairs, self.known, self.counts, *self.shape.arguments, out)].copy()
 
 
 #: No pairs that are counted.
-NO_COUNTS = KnownPairs(np.zeros(1, np.uint8), np.zeros(1, np.uint8), 0, 0)
+NO_COUNTS = KnownPairs(np.zeros(1, np.uint8), np.zeros(1, np.uint8), rectangle(0, 0))
 
 
 class HeadsOnly(ABC):
@@ -95,11 +95,24 @@ class HeadsOnly(ABC):
 
     def in_order(self, table: Table, rows: Rows, atom: Atom) -> Rows:
         """Return rows of an atom in the order in which heads are entered soonest."""
+        shape = self.shape
+        if shape.has_squares:
+            for term in self.plan.rule.head.terms:
+                if isinstance(term, Variable) and term in atom.terms:
+                    return shape.in_order(table, rows, atom.terms.index(term))
         return rows
 
+    @property
     @abstractmethod
-    def known_pairs(self) -> tuple[Any, ...]:
-        """Return the heads that need not be made, as a matrix of bits, or of cells if they are counted."""
+    def shape(self) -> PairShape:
+        """The shape of the matrix that known pairs have."""
+
+    @abstractmethod
+    def known_pairs(self, matrix: str) -> tuple[Any, ...]:
+        """Return the heads that need not be made, for kernels that expect a kind of matrix.
+
+        The kind may have changed since the kernel was chosen. Then it gets none of them.
+        """
 
     @abstractmethod
     def others(self, rows: MadeRows) -> MadeRows:
@@ -132,11 +145,15 @@ class HeadSink(HeadsOnly):
 
     @property
     def matrix(self) -> str:
-        return "squares" if self.collected.known_pairs(self.plan.head).has_squares else "bits"
+        return "squares" if self.shape.has_squares else "bits"
 
-    def known_pairs(self) -> tuple[Any, ...]:
-        known = self.collected.known_pairs(self.plan.head)
-        return known.words, *(known.shape if known.has_squares else known.shape[:2])
+    @property
+    def shape(self) -> PairShape:
+        return self.collected.known_pairs(self.plan.head).shape
+
+    def known_pairs(self, matrix: str) -> tuple[Any, ...]:
+        known = self.collected.known_pairs(self.plan.head) if matrix == self.matrix else NO_PAIRS
+        return known.words, *known.shape.arguments[: 3 if matrix == "squares" else 2]
 
     def others(self, rows: MadeRows) -> MadeRows:
         known = self.collected.known_pairs(self.plan.head)
@@ -156,14 +173,6 @@ class HeadSink(HeadsOnly):
         else:
             facts = self.collected.enter(table, rows, self.reject)
         self._reports.limit_facts(facts)
-
-    def in_order(self, table: Table, rows: Rows, atom: Atom) -> Rows:
-        known = self.collected.known_pairs(self.plan.head)
-        if known is not NO_PAIRS:
-            for term in self.plan.rule.head.terms:
-                if isinstance(term, Variable) and term in atom.terms:
-                    return known.in_order(table, rows, atom.terms.index(term))
-        return rows
 
     def may_enter_beside(self, pieces: Sequence[Heads]) -> bool:
         plan, head = self.plan, self.plan.head

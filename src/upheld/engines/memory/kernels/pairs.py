@@ -22,24 +22,24 @@ def pair_limits(rows, candidates):
     return lowest, width, height
 
 
-# A matrix of bits has `width` by `height` cells, or a square of them for each cluster of values, where pairs have both
-# values in one cluster. Then `places` has the number and the cluster of each value; the numbers of a cluster follow one
-# another. For each cluster, `squares` has its first cell, its first number, and how many values it has.
+# A matrix has `width` by `height` cells, or a square of them for each cluster of values, where pairs have both values
+# in one cluster. Then values have numbers, so that those of a cluster follow one another, and `places` has two entries
+# for each value: the cell of its pair with value number 0, if that were in its cluster; and its cluster and number.
+
+#: The place of a cluster beside the numbers of its values, and what leaves the number.
+CLUSTER = 32
+NUMBER = (1 << CLUSTER) - 1
 
 
 @kernel
-def cell_of(x, y, width, height, places, squares):
+def cell_of(x, y, width, height, places):
     """Return the cell of a pair, or -1 if the pair is beyond the matrix."""
     cell = np.int64(-1)
     if 0 <= x < width and 0 <= y < height:
         if len(places) == 0:  # with one square for all instead, a closure of cliques takes a fifth longer
             cell = x * height + y
-        else:
-            cluster = places[x, 1]
-            first, size = squares[cluster, 1], squares[cluster, 2]
-            k = np.int64(places[y, 0]) - first
-            if 0 <= k < size:
-                cell = squares[cluster, 0] + (np.int64(places[x, 0]) - first) * size + k
+        elif places[x, 1] >> CLUSTER == places[y, 1] >> CLUSTER:
+            cell = places[x, 0] + (places[y, 1] & NUMBER)
     return cell
 
 
@@ -71,32 +71,34 @@ def join_clusters(rows, candidates, clusters, sizes, cells, most):
 
 
 @kernel
-def place_clusters(clusters, sizes, places, squares):
-    """Write the places of values, by the clusters that they lead to, and the squares; return how many there are."""
+def place_clusters(clusters, sizes, places):
+    """Write the places of values, by the clusters that they lead to, and return how many clusters there are."""
     count, cell, number = 0, np.int64(0), np.int64(0)
-    placed = np.zeros(len(clusters), np.int32)
+    # For the leader of each cluster: its first cell, its first number, which cluster it is, and the values placed.
+    begun = np.zeros((len(clusters), 4), np.int64)
     for value in range(len(clusters)):
         leader = value
         while clusters[leader] != leader:
             leader = clusters[leader]
-        if placed[leader] == 0:
-            squares[count, 0], squares[count, 1], squares[count, 2] = cell, number, sizes[leader]
-            places[leader, 1] = count
+        size = np.int64(sizes[leader])
+        if begun[leader, 3] == 0:
+            begun[leader, 0], begun[leader, 1], begun[leader, 2] = cell, number, count
             count += 1
-            cell += np.int64(sizes[leader]) * np.int64(sizes[leader])
-            number += sizes[leader]
-        cluster = places[leader, 1]
-        places[value, 0], places[value, 1] = squares[cluster, 1] + placed[leader], cluster
-        placed[leader] += 1
+            cell += size * size
+            number += size
+        first, placed = begun[leader, 1], begun[leader, 3]
+        places[value, 0] = begun[leader, 0] + placed * size - first
+        places[value, 1] = begun[leader, 2] << CLUSTER | (first + placed)
+        begun[leader, 3] += 1
     return count
 
 
 @kernel
-def set_pairs(rows, candidates, words, width, height, places, squares):
+def set_pairs(rows, candidates, words, width, height, places):
     """Set the bits of the pairs in these rows; pairs beyond the matrix are left out. Return how many are."""
     left_out = 0
     for row in candidates:
-        cell = cell_of(np.int64(rows[row, 0]), np.int64(rows[row, 1]), width, height, places, squares)
+        cell = cell_of(np.int64(rows[row, 0]), np.int64(rows[row, 1]), width, height, places)
         if cell >= 0:
             words[cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
         left_out += cell < 0
@@ -117,11 +119,11 @@ def count_pairs(words):
 
 
 @kernel
-def unseen_pairs(pairs, words, width, height, places, squares, out):
+def unseen_pairs(pairs, words, width, height, places, out):
     """Write the pairs whose bits are not set, and set them; pairs beyond the matrix are all written."""
     count = 0
     for i in range(len(pairs)):
-        cell = cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places, squares)
+        cell = cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places)
         if cell >= 0:
             bit = np.uint64(1) << np.uint64(cell & 63)
             word = words[cell >> 6]
@@ -135,7 +137,7 @@ def unseen_pairs(pairs, words, width, height, places, squares, out):
 
 
 @kernel
-def append_pairs(pairs, marked, words, width, height, places, squares, table, bit, out, count):
+def append_pairs(pairs, marked, words, width, height, places, table, bit, out, count):
     """Append the pairs whose bits are not set to a table that has all the others, and set them.
 
     If the pairs are `marked`, their bits are set already, and all of them are appended. The first pair beyond the
@@ -149,7 +151,7 @@ def append_pairs(pairs, marked, words, width, height, places, squares, table, bi
     i = 0
     while i < len(pairs):
         x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
-        cell = cell_of(x, y, width, height, places, squares)
+        cell = cell_of(x, y, width, height, places)
         if cell < 0:
             break
         i += 1
@@ -168,13 +170,13 @@ def append_pairs(pairs, marked, words, width, height, places, squares, table, bi
 
 
 @kernel
-def unknown_pairs(pairs, words, width, height, places, squares, out):
+def unknown_pairs(pairs, words, width, height, places, out):
     """Write the pairs whose bits are not set, without setting them; pairs beyond the matrix are all written."""
     count = 0
     for i in range(len(pairs)):
         out[count, 0] = pairs[i, 0]
         out[count, 1] = pairs[i, 1]
-        cell = cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places, squares)
+        cell = cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places)
         known = False
         if cell >= 0:
             known = words[cell >> 6] >> np.uint64(cell & 63) & np.uint64(1) != np.uint64(0)
@@ -183,21 +185,22 @@ def unknown_pairs(pairs, words, width, height, places, squares, out):
 
 
 @kernel
-def are_within(pairs, width, height):
+def are_within(pairs, width, height, places):
     """Return whether all pairs are within a matrix of counts."""
     within = True
     for i in range(len(pairs)):
-        x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
-        within &= 0 <= x < width and 0 <= y < height
+        within &= cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places) >= 0
     return within
 
 
 # A cell of counts is 0 for a pair that has to be looked up, else one more than the times that it was counted. Threads
 # beside the one that looks pairs up count in cells of their own: there a cell is 0 as long as its pair was not met.
+# `of_rows` has one more than the cell of each row's pair, or 0 where it was not asked for: to find the cell in a square
+# anew takes as long as all else that is done for a pair. It may be shorter than the rows.
 
 
 @kernel
-def know_pairs(rows, candidates, flags, truth, cells, width, height):
+def know_pairs(rows, candidates, flags, truth, cells, width, height, places, of_rows):
     """Let the pairs in these rows be counted, as far as they belong to a set; pairs beyond the matrix are left out.
 
     Return how many are not left out.
@@ -205,16 +208,17 @@ def know_pairs(rows, candidates, flags, truth, cells, width, height):
     count = 0
     for row in candidates:
         if truth[flags[row]]:
-            x, y = np.int64(rows[row, 0]), np.int64(rows[row, 1])
-            if 0 <= x < width and 0 <= y < height:
-                cell = x * height + y
+            cell = cell_of(np.int64(rows[row, 0]), np.int64(rows[row, 1]), width, height, places)
+            if cell >= 0:
                 cells[cell] = max(cells[cell], np.uint8(1))
+                if row < len(of_rows):
+                    of_rows[row] = cell + 1
                 count += 1
     return count
 
 
 @kernel
-def tally_pairs(pairs, cells, width, height, out):
+def tally_pairs(pairs, cells, width, height, places, out):
     """Count pairs; write those that have to be looked up, which are counted from then on, and those beyond the matrix.
 
     From the end of `out` backwards, pairs are written whose cells were full: they have been counted `FULL` - 1 times,
@@ -222,9 +226,8 @@ def tally_pairs(pairs, cells, width, height, out):
     """
     count, filled = 0, 0
     for i in range(len(pairs)):
-        x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
-        if 0 <= x < width and 0 <= y < height:
-            cell = x * height + y
+        cell = cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places)
+        if cell >= 0:
             counted = cells[cell]
             if counted == FULL:
                 filled += 1
@@ -241,16 +244,53 @@ def tally_pairs(pairs, cells, width, height, out):
 
 
 @kernel
-def count_known_pairs(pairs, known, counts, width, height, out):
+def append_counted_pairs(pairs, cells, width, height, places, table, bit, out, count, full):
+    """As `tally_pairs`, where pairs with a cell of 0 are in no row: they are appended, with one derivation.
+
+    The first pair beyond the matrix ends it. Return how many pairs come before that one, the number of rows, and how
+    many pairs were written to `full`.
+
+        table   rows with room for all pairs, flags and numbers, `of_rows`, and the number of rows
+        out     gets the numbers of the new rows, from place `count` on
+    """
+    rows, flags, numbers, of_rows, n = table
+    count -= n
+    i, filled = 0, 0
+    while i < len(pairs):
+        x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
+        cell = cell_of(x, y, width, height, places)
+        if cell < 0:
+            break
+        i += 1
+        counted = cells[cell]
+        if counted == 0:
+            rows[n, 0] = x
+            rows[n, 1] = y
+            flags[n] = bit
+            numbers[n] = 1
+            if n < len(of_rows):
+                of_rows[n] = cell + 1
+            out[count + n] = n
+            n += 1
+        elif counted == FULL:
+            full[filled, 0] = x
+            full[filled, 1] = y
+            filled += 1
+            counted = np.uint8(1)
+        cells[cell] = counted + np.uint8(1)
+    return i, n, filled
+
+
+@kernel
+def count_known_pairs(pairs, known, counts, width, height, places, out):
     """Count the pairs whose cells in `known` are not 0 in the cells `counts`, which may be the same.
 
     The others are written, and so are pairs whose cells are full.
     """
     count = 0
     for i in range(len(pairs)):
-        x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
-        if 0 <= x < width and 0 <= y < height:
-            cell = x * height + y
+        cell = cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places)
+        if cell >= 0:
             counted = max(counts[cell], np.uint8(known[cell] > 0))
             if 0 < counted < FULL:
                 counts[cell] = counted + np.uint8(1)
@@ -262,13 +302,14 @@ def count_known_pairs(pairs, known, counts, width, height, out):
 
 
 @kernel
-def take_counts(rows, candidates, cells, width, height, left, out, counts):
+def take_counts(rows, candidates, of_rows, cells, width, height, places, left, out, counts):
     """Write which of these rows have been counted, and how often; cells that are not 0 become `left`."""
     count = 0
     for row in candidates:
-        x, y = np.int64(rows[row, 0]), np.int64(rows[row, 1])
-        if 0 <= x < width and 0 <= y < height:
-            cell = x * height + y
+        cell = np.int64(of_rows[row]) - 1 if row < len(of_rows) else np.int64(-1)
+        if cell < 0:
+            cell = cell_of(np.int64(rows[row, 0]), np.int64(rows[row, 1]), width, height, places)
+        if cell >= 0:
             counted = cells[cell]
             if counted > 0:
                 out[count] = row

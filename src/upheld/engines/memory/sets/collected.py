@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,8 @@ from upheld.errors import EvaluationError, FactsError, Problem, quote
 from upheld.runtime.interruptions import uninterrupted
 
 MadeRows = npt.NDArray[np.signedinteger]
+
+T = TypeVar("T")
 
 _NONE: Rows = np.empty(0, np.int32)
 
@@ -158,13 +161,21 @@ class Collected:
         """
         if self._all_seen.get(table) != table.n or reject[0]:
             return values
-        table.make_room_for_rows(len(values))
-        out, count = self._room(table, len(values))
-        end, n = seen.append(values, marked, (table.rows, table.flags, table.n), self.bit, out, count)
+        end = self.append_with(table, len(values), partial(seen.append, values, marked))
+        self._all_seen[table] = table.n
+        return values[end:]
+
+    def append_with(self, table: Table, most: int, append: Callable[..., tuple[T, int]]) -> T:
+        """Find rows that a kernel appends to a table, `most` at most. Return what it returns with the number of rows.
+
+        The kernel gets the rows and flags of the table and their number, the bit, and where to write new numbers.
+        """
+        table.make_room_for_rows(most)
+        out, count = self._room(table, most)
+        end, n = append((table.rows, table.flags, table.n), self.bit, out, count)
         self._counts[table] = count + n - table.n
         table.has_appended(n)
-        self._all_seen[table] = n
-        return values[end:]
+        return end
 
     def _enter_looked_up(self, table: Table, values: MadeRows, reject: Truth) -> int:
         width, wanted = len(values), key_view(values)
