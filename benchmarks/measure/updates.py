@@ -54,6 +54,9 @@ class Patience:
 
 PATIENCE = {"small": Patience(5.0, 0.05), "large": Patience(60.0, 0.5)}
 
+#: Facts of each relation that a materialisation has which only compiles kernels.
+FEW = 20
+
 #: An update that takes so many times as long as starting again, and a second, is stopped as well.
 OUT_OF_THE_RACE = 10
 
@@ -130,15 +133,37 @@ class Run:
 
     def __init__(self, workload: Maintained, algorithm: str, patience: Patience):
         self.workload, self.algorithm, self.patience = workload, algorithm, patience
-        began = time.process_time()
-        with limited(10 * patience.update):
-            self.m = upheld.materialise(workload.rules, dict(workload.facts), engine="memory", algorithm=algorithm)
+        #: For each kind of sample after how many seconds an update was stopped: larger ones would not be quicker.
+        self.lost: dict[str, float] = {}
+        # Where no kernel is in the cache yet, the first update would be stopped in the middle of compiling them.
+        few = {name: facts[:FEW] for name, facts in workload.facts.items()}
+        upheld.materialise(workload.rules, few, engine="memory", algorithm=algorithm).warm()
+        self.begin()
+        self.facts = self.now
+
+    def begin(self) -> None:
+        """Materialise the facts."""
+        workload, began = self.workload, time.process_time()
+        with limited(10 * self.patience.update):
+            self.m = upheld.materialise(workload.rules, dict(workload.facts), engine="memory", algorithm=self.algorithm)
         self.materialising = time.process_time() - began
-        self.facts: int = count(self.m)
         #: The facts there are now, by what updates say.
-        self.now = self.facts
+        self.now: int = count(self.m)
         #: Indexes and kernels that updates want first: once done and undone, an update is not timed.
         self.warm = False
+
+    def cell_if_in_time(self, cell: Cell) -> dict[str, Any]:
+        """As `cell`, but for cells in which an update would take too long."""
+        sample = cell.label.partition(" ")[0] if cell.label.startswith("walk") else ""
+        if sample in self.lost:
+            return {"delete": {"longer than": self.lost[sample], "tried": False}, "insert": {}}
+        if self.now != self.facts:  # an update was done, but there was no time to undo it
+            self.begin()
+        found = self.cell(cell)
+        for told in found.values():
+            if "longer than" in told:
+                self.lost[sample] = told["longer than"]
+        return found
 
     def cell(self, cell: Cell) -> dict[str, Any]:
         """Do and undo the updates of a cell while there is time."""
@@ -185,39 +210,25 @@ class Run:
 
 def measure(name: str, size: str, algorithms: tuple[str, ...]) -> dict[str, Any]:
     """Return what every algorithm took for the updates of a workload."""
-    workload = WORKLOADS[size][name]()
-    patience = PATIENCE[size]
+    workload, patience = WORKLOADS[size][name](), PATIENCE[size]
+    runs: dict[str, Run] = {}
     found: dict[str, Any] = {}
-    sizes = {"given": sum(map(len, workload.facts.values()))}
-    for algorithm in sorted(
-        algorithms, key=(*ALGORITHMS, *SLOW).index
-    ):  # starting again first: it says what is too long
+    for algorithm in sorted(algorithms, key=(*ALGORITHMS, *SLOW).index):  # starting again says what is too long
         try:
-            run = Run(workload, algorithm, patience)
+            run = runs[algorithm] = Run(workload, algorithm, patience)
         except TooLong:
             found[algorithm] = {"cells": {}}
             continue
         if algorithm == "rematerialise":
             again = min(patience.update, OUT_OF_THE_RACE * run.materialising + 1)
             patience = Patience(again, patience.cell)
-        sizes["facts"] = run.facts
-        rows: dict[str, Any] = {}
-        lost: dict[str, float] = {}
-        for cell in workload.cells:
-            sample = cell.label.partition(" ")[0] if cell.label.startswith("walk") else ""
-            if sample in lost:  # a larger update of the same kind would not be quicker
-                rows[cell.label] = {"delete": {"longer than": lost[sample], "tried": False}, "insert": {}}
-                continue
-            if run.now != run.facts:  # an update was done, but there was no time to undo it
-                run = Run(workload, algorithm, patience)
-            rows[cell.label] = run.cell(cell)
-            for told in rows[cell.label].values():
-                if "longer than" in told:
-                    lost[sample] = told["longer than"]
-        found[algorithm] = {"materialising": run.materialising, "cells": rows}
-        print(f"  {name}, {algorithm}: done after {time.process_time():.1f} CPU-s", file=sys.stderr, flush=True)
-        del run
-        gc.collect()
+        found[algorithm] = {"materialising": run.materialising, "cells": {}}
+    for cell in workload.cells:
+        # By turns: a machine may be slow for half a minute, and does all the updates of a row slowly then.
+        for algorithm, run in runs.items():
+            found[algorithm]["cells"][cell.label] = run.cell_if_in_time(cell)
+        print(f"  {name}, {cell.label}: done after {time.process_time():.1f} CPU-s", file=sys.stderr, flush=True)
+    sizes = {"given": sum(map(len, workload.facts.values())), "facts": max(run.facts for run in runs.values())}
     return {"name": name, **sizes, "algorithms": found, "peak": peak_memory(), "differ": differing(found)}
 
 

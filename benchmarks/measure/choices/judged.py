@@ -40,20 +40,19 @@ class Row(NamedTuple):
         return f"{self.times:5.2f}  {self.name}: {self.took:.2f} ms, {self.best} {self.best_took:.2f} ms"
 
 
-def measured(workload: Maintained, algorithm: str, patience: Patience) -> dict[str, Any]:
-    """Measure the updates of a workload by an algorithm."""
-    run = Run(workload, algorithm, patience)
-    return {"cells": {each.label: run.cell(each) for each in workload.cells}}
-
-
 def rows(name: str, workload: Maintained, others: tuple[str, ...]) -> Iterator[Row]:
     """Measure the updates of a workload, and yield its rows."""
-    found: dict[str, Any] = {"algorithms": {}}
-    for algorithm in ("adaptive", *others):
+    algorithms = ("adaptive", *others)
+    for algorithm in algorithms:
         with kernels_of_rules():
-            measured(workload, algorithm, Patience(PATIENCE.update, 0.0))
-    for algorithm in ("adaptive", *others):
-        found["algorithms"][algorithm] = measured(workload, algorithm, PATIENCE)
+            untimed = Run(workload, algorithm, Patience(PATIENCE.update, 0.0))
+            for each in workload.cells:
+                untimed.cell(each)
+    runs = {algorithm: Run(workload, algorithm, PATIENCE) for algorithm in algorithms}
+    found: dict[str, Any] = {"algorithms": {algorithm: {"cells": {}} for algorithm in algorithms}}
+    for each in workload.cells:  # by turns: a machine may be slow for half a minute
+        for algorithm, run in runs.items():
+            found["algorithms"][algorithm]["cells"][each.label] = run.cell(each)
     for label, way in rows_of(found):
         times = {a: r for a in others if (r := ratio(found, "adaptive", a, label, way)) is not None}
         took = typical(cell(found, "adaptive", label, way).get("cpu"))
