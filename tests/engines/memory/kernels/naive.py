@@ -353,11 +353,9 @@ def unknown_pairs(pairs: Sequence[Row], seen: set[Row]) -> list[Row]:
 Cells = dict[Row, int]
 
 
-def know_pairs(
-    rows: Sequence[Row], candidates: Sequence[int], belongs: Sequence[bool], cells: Cells
-) -> tuple[Cells, list[int]]:
+def know_pairs(rows: Sequence[Row], candidates: Sequence[int], cells: Cells) -> tuple[Cells, list[int]]:
     """The cells afterwards, and the rows that are known then."""
-    known = [row for row in candidates if belongs[row] and rows[row] in cells]
+    known = [row for row in candidates if rows[row] in cells]
     pairs = {rows[row] for row in known}
     return {pair: max(cell, 1) if pair in pairs else cell for pair, cell in cells.items()}, known
 

@@ -582,19 +582,18 @@ def places_of_rows(data, rows: list[Row], matrix: tuple[int, int, np.ndarray]) -
     return numbers([pair_kernels.cell_of(*row, *matrix) + 1 if k else 0 for k, row in zip(known, rows)], np.int32)
 
 
-@given(small_pairs(), st.data(), counted_cells(), truths())
-def test_pairs_as_counts(rows, data, drawn, truth):
+@given(small_pairs(), st.data(), counted_cells())
+def test_pairs_as_counts(rows, data, drawn):
     """Pairs that are known are counted, up to what a cell can hold; the others, and those beyond the matrix, pass."""
     matrix, cells, expected = drawn
     rows = list(dict.fromkeys(rows))
-    flags = data.draw(st.lists(st.integers(0, 2**SETS - 1), min_size=len(rows), max_size=len(rows)))
     array, asked = numbers(rows, np.int32).reshape(-1, 2), data.draw(small_pairs())
     pairs = numbers(asked, np.int32).reshape(-1, 2)
 
     candidates = data.draw(subsets(len(rows)))
     chosen, of_rows = numbers(candidates, np.int32), np.zeros(data.draw(st.integers(0, len(rows))), np.int32)
-    count = pair_kernels.know_pairs(array, chosen, numbers(flags, FLAGS), np.array(truth), cells, *matrix, of_rows)
-    expected, known_rows = naive.know_pairs(rows, candidates, [truth[f] for f in flags], expected)
+    count = pair_kernels.know_pairs(array, chosen, cells, *matrix, of_rows)
+    expected, known_rows = naive.know_pairs(rows, candidates, expected)
     assert (cells.tolist(), count) == (list(expected.values()), len(known_rows))
     places = {row: int(pair_kernels.cell_of(*rows[row], *matrix)) + 1 for row in known_rows}
     assert of_rows.tolist() == [places.get(row, 0) for row in range(len(of_rows))]

@@ -24,13 +24,14 @@ import numpy.typing as npt
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.sinks import NO_COUNTS, Cells, KnownPairs
 from upheld.engines.memory.kernels import counts as count_kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.sets.collected import Collected, too_many_derivations
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.pair_shape import PairShape, rectangle, squares
 from upheld.engines.memory.sets.pending import PendingCounts
-from upheld.engines.memory.sets.truth_tables import Spelling, Truth, selected
+from upheld.engines.memory.sets.truth_tables import EVERYTHING, Spelling, Truth, selected
 from upheld.engines.memory.storage.arrays import Rows, lengthen
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
@@ -74,10 +75,9 @@ class PairCounts:
 
     def know(self, truth: Truth) -> None:
         """Let the pairs of a set be counted."""
-        table, count, shape = self.table, 0, self.shape.arguments
+        table, rows = self.table, _rows_of(self.table, truth)
         self._make_room()
-        for rows in _all_rows(table):
-            count += pair_kernels.know_pairs(table.rows, rows, table.flags, truth, self.cells, *shape, self._of_rows)
+        count = pair_kernels.know_pairs(table.rows, rows, self.cells, *self.shape.arguments, self._of_rows)
         self.all_known = table.n if count == table.n else -1
 
     def _make_room(self) -> None:
@@ -159,6 +159,8 @@ class CountedPairs:
         self._looked_up: dict[Table, tuple[int, int]] = {}
         #: The set, and how often it had lost rows when the matrices were made.
         self._set: tuple[weakref.ref[Named], int] | None = None
+        #: The truth of the set, as long as the run under way.
+        self._inside: Truth = EVERYTHING
         #: The rows that the last run has found. They belong to the set when the next one begins, or are taken out.
         self._found: dict[Table, Rows] = {}
 
@@ -175,9 +177,9 @@ class CountedPairs:
         if self._set is None or self._set[0]() is not owner or self._set[1] != owner.losses:
             self.settle()
             self._set = weakref.ref(owner), owner.losses
-        outside, last, self._found = ~self.context.truth_of(reject), self._found, {}
+        self._inside, last, self._found = self.context.truth_of(reject), self._found, {}
         for table, rows in last.items():
-            if table in self._matrices and len(gone := selected(table, rows, outside)):
+            if table in self._matrices and len(gone := selected(table, rows, ~self._inside)):
                 self._take(table, gone, 0)
                 self._matrices[table].all_known = -1
         return True
@@ -186,7 +188,7 @@ class CountedPairs:
         """End a run. After the last one everything is added to the column."""
         self._found = collected.rows()
         if is_last:
-            self.settle()
+            self._settle(np.logical_or(self._inside, collected.truth))
 
     def known(self, table: Table) -> KnownPairs:
         """Return what is known of the pairs of a table, for a thread that makes heads."""
@@ -229,8 +231,12 @@ class CountedPairs:
 
     def settle(self) -> None:
         """Add all derivations that are counted here to the column."""
+        self._settle(EVERYTHING)
+
+    def _settle(self, counted: Truth) -> None:
+        """As `settle`, if all rows that are counted here belong to a set."""
         for table in list(self._matrices):
-            self._drop(table)
+            self._drop(table, counted)
         self._looked_up.clear()
         self._found.clear()
         self._set = None
@@ -270,9 +276,9 @@ class CountedPairs:
             ascends = before is not None and height > before.shape.arguments[1]
             shape = rectangle(2 * width, (1 + ascends) * height)
         if before is not None:
-            self._drop(table)
+            self._drop(table, known)
         for other in list(self._matrices) if len(self._matrices) == MOST_MATRICES else ():
-            self._drop(other)
+            self._drop(other, known)
         threads = self.context.threads.count
         beside = threads - 1 if threads * cells <= _most_cells(table) else 0
         reserve(cells * (1 + beside))
@@ -283,10 +289,9 @@ class CountedPairs:
         self._matrices[table] = matrix
         return enough
 
-    def _drop(self, table: Table) -> None:
-        """Add what is counted for a table to the column, and forget its matrix."""
-        for rows in _all_rows(table):
-            self._take(table, rows, 1)
+    def _drop(self, table: Table, counted: Truth) -> None:
+        """Add what is counted for the rows of a set to the column, and forget their matrix."""
+        self._take(table, _rows_of(table, counted), 1)
         del self._matrices[table]
         if not self._matrices:
             self._end_pending()
@@ -303,10 +308,10 @@ class CountedPairs:
 _PAIR, _NO_CONSTANTS = np.arange(2), np.empty(0, np.int64)
 
 
-def _all_rows(table: Table) -> Iterator[Rows]:
-    """Yield the numbers of all rows, some at a time."""
-    for start in range(0, table.n, CHUNK):
-        yield np.arange(start, min(start + CHUNK, table.n), dtype=np.int32)
+def _rows_of(table: Table, truth: Truth) -> Rows:
+    """Return the rows of a table that belong to a set."""
+    out = np.empty(table.n, np.int32)
+    return out[: flag_kernels.scan(table.flags, table.n, truth, out)]
 
 
 def _most_cells(table: Table) -> int:
@@ -319,16 +324,15 @@ def _sample(table: Table) -> npt.NDArray[Any]:
 
 def _shape(table: Table) -> PairShape | None:
     """Return the shape of a matrix for all pairs of a table; None if it would be too large."""
-    most, all_rows = _most_cells(table), np.arange(table.n, dtype=np.int32)
-    for rows in (all_rows[:: table.n // _SAMPLE + 1], all_rows):  # most that are too sparse show it in a sample
-        lowest, width, height = pair_kernels.pair_limits(table.rows, rows)
+    most = _most_cells(table)
+    for pairs in (_sample(table), table.rows[: table.n]):  # most that are too sparse show it in a sample
+        width, height = (int(pairs[:, column].max()) + 1 for column in (0, 1))
         # Fewer pairs may be some of those that join clusters.
         is_dense = table.n >= PAIRS_PER_VALUE * max(width, height)
-        if lowest < 0 or (width * height > most and not is_dense):
+        if pairs.min() < 0 or (width * height > most and not is_dense):
             return None
-    cells = int(width * height)
-    if cells > CACHED_CELLS and is_dense:
-        smaller = squares(table, all_rows, min(most, cells // TIMES_SMALLER))
+    if width * height > CACHED_CELLS and is_dense:
+        smaller = squares(table, np.arange(table.n, dtype=np.int32), min(most, width * height // TIMES_SMALLER))
         if smaller is not None:
             return smaller
-    return rectangle(int(width), int(height)) if cells <= most else None
+    return rectangle(width, height) if width * height <= most else None

@@ -200,20 +200,16 @@ def are_within(pairs, width, height, places):
 
 
 @kernel
-def know_pairs(rows, candidates, flags, truth, cells, width, height, places, of_rows):
-    """Let the pairs in these rows be counted, as far as they belong to a set; pairs beyond the matrix are left out.
-
-    Return how many are not left out.
-    """
+def know_pairs(rows, candidates, cells, width, height, places, of_rows):
+    """Let the pairs in these rows be counted; pairs beyond the matrix are left out. Return how many are not."""
     count = 0
     for row in candidates:
-        if truth[flags[row]]:
-            cell = cell_of(np.int64(rows[row, 0]), np.int64(rows[row, 1]), width, height, places)
-            if cell >= 0:
-                cells[cell] = max(cells[cell], np.uint8(1))
-                if row < len(of_rows):
-                    of_rows[row] = cell + 1
-                count += 1
+        cell = cell_of(np.int64(rows[row, 0]), np.int64(rows[row, 1]), width, height, places)
+        if cell >= 0:
+            cells[cell] = max(cells[cell], np.uint8(1))
+            if row < len(of_rows):
+                of_rows[row] = cell + 1
+            count += 1
     return count
 
 
