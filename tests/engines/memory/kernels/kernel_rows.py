@@ -41,7 +41,8 @@ MODULE_OF = {
 #: Called by other kernels only.
 PARTS = {
     "shift_of", "mix", "owner_of", "place", "hash_key", "same_key", "copy_key", "hash_columns", "columns_equal",
-    "cell_of", "free_block", "size_class", "slot_of_block", "region_bounds", "entry_of_round", "add_in_round",
+    "cell_of", "free_block", "size_class", "slot_of_block", "region_bounds", "region_of", "entry_of_round",
+    "add_in_round",
 }  # fmt: skip
 
 ARITIES = (0, 1, 2, 3, 4, 16)

@@ -36,20 +36,22 @@ def look() -> None:
     """Nothing to look at."""
 
 
-def check_entered(table, wanted, reject, set_number, threads) -> None:
-    """Enter rows by some threads, and compare with the plain twin of one."""
+def check_entered(table, wanted, reject, set_number, threads, kind=np.ndarray) -> None:
+    """Enter rows by some threads into slots of a kind of array, and compare with the plain twin of one."""
     bit, n = 1 << set_number, len(table.rows)
     rows, flags, written = naive.find_or_add(wanted, table.rows, table.flags, reject, bit)
     array, flag_array = table.array(n + len(wanted)), table.flag_array(n + len(wanted))
     slots = np.full(slots_for(n + len(wanted)), -1, np.int32)
     hashing.rehash(key_view(array), 0, n, slots)
+    slots, before = slots.view(kind), flag_array.copy()
     count, found = regions.entered(
         Threads(threads), key_view(table.array(rows=wanted)), (key_view(array), flag_array, n), slots,
         (np.array(reject), FLAGS(bit)), look,
     )  # fmt: skip
+    slots = np.asarray(slots)
     assert tuples(array[:count]) == rows
     assert flag_array[:count].tolist() == flags
-    assert not flag_array[count:].any() or len(rows) == n + len(wanted)
+    assert np.array_equal(flag_array[count:], before[count:])
     assert found.tolist() == written
     assert sorted(slots[slots >= 0].tolist()) == list(range(count))
     out = np.full(count, NONSENSE, np.int32)
@@ -80,6 +82,8 @@ def test_bounds(power, threads):
     bounds = [region_kernels.region_bounds(size, region, threads) for region in range(threads)]
     assert bounds[0][0] == 0 and bounds[-1][1] == size
     assert all(end == begin for (_, end), (begin, _) in pairwise(bounds))
+    for region, (begin, end) in enumerate(bounds):
+        assert {region_kernels.region_of(at, power, threads) for at in range(begin, end)} <= {region}
 
 
 #: Keys whose searches begin at the last slots of a region of a table of 32, and run on into the next one.
@@ -127,7 +131,7 @@ def test_one_thread_before_loading(monkeypatch):
 
 
 KERNELS = (
-    "region_bounds", "keys_of_region", "enter_chosen", "close_ranks", "renumber_slots", "rehash_region", "rehash_late",
+    "region_bounds", "region_of", "deal_keys", "enter_chosen", "write_new", "rehash_chosen", "rehash_late",
 )  # fmt: skip
 CALLED = ("shift_of", "mix", "place", "hash_key", "same_key", "copy_key")
 
@@ -140,13 +144,21 @@ def code_of(kernel: Any) -> Any:
 
 
 @contextmanager
-def yielding(seed: int, **instead: Any) -> Iterator[None]:
-    """Run the kernels of regions as plain Python, with threads that yield at random at every call that they make."""
+def yielding(seed: int, **instead: Any) -> Iterator[type[np.ndarray]]:
+    """Run the kernels of regions as plain Python, with threads that yield at random at every call that they make.
+
+    They also do before they write into an array of the kind that comes out.
+    """
     random = Random(seed)
 
     def pause(*_: object) -> None:
         if random.random() < 0.3:
             time.sleep(random.choice([0, 0, 0.0001]))
+
+    class Slowly(np.ndarray):
+        def __setitem__(self, key: Any, value: Any) -> None:
+            pause()
+            super().__setitem__(key, value)
 
     def slowly(function: Any) -> Any:
         def run(*arguments: Any) -> Any:
@@ -170,7 +182,7 @@ def yielding(seed: int, **instead: Any) -> Iterator[None]:
         for name in KERNELS:
             patch.setattr(region_kernels, name, np.errstate(over="ignore")(names[name]))
         try:
-            yield
+            yield Slowly
         finally:
             sys.setswitchinterval(before)
 
@@ -181,8 +193,8 @@ def yielding(seed: int, **instead: Any) -> Iterator[None]:
 )  # fmt: skip
 def test_entered_with_yields(table, data, reject, set_number, threads, seed):
     wanted = data.draw(some_rows(table.arity, table.dtype, 40))
-    with yielding(seed):
-        check_entered(table, wanted, reject, set_number, threads)
+    with yielding(seed) as slowly:
+        check_entered(table, wanted, reject, set_number, threads, slowly)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -193,10 +205,9 @@ def test_many_keys_with_yields(seed):
     expected = list(dict.fromkeys(map(tuple, wanted.tolist())))
     array, flags = np.zeros((len(wanted), 2), np.int32), np.zeros(len(wanted), FLAGS)
     slots, reject = np.full(256, -1, np.int32), np.zeros(2**SETS, np.bool_)
-    with yielding(seed):
-        n, found = regions.entered(
-            Threads(2 + seed % 4), key_view(wanted), (key_view(array), flags, 0), slots, (reject, FLAGS(1)), look
-        )
+    table, sets = (key_view(array), flags, 0), (reject, FLAGS(1))
+    with yielding(seed) as slowly:
+        n, found = regions.entered(Threads(2 + seed % 4), key_view(wanted), table, slots.view(slowly), sets, look)
         again = regions.tuple_index(Threads(2 + seed % 4), key_view(array), n, 256)
     assert tuples(array[:n]) == expected
     assert found.tolist() == list(range(n))
@@ -208,13 +219,18 @@ def test_many_keys_with_yields(seed):
 
 def test_a_race_is_noticed():
     """Threads that share a region get in each other's way, which these tests see."""
-    wanted = np.arange(60, dtype=np.int32).reshape(-1, 1)
+    wanted = np.repeat(np.arange(20, dtype=np.int32), 3).reshape(-1, 1)
     wrong = 0
     for seed in range(20):
+        dealer = Random(seed)
+        shared = {
+            "region_bounds": lambda size, region, regions: (0, size),
+            "region_of": lambda at, bits, regions, dealer=dealer: dealer.randrange(regions),
+        }
         array, flags = np.zeros((60, 1), np.int32), np.zeros(60, FLAGS)
         slots, reject = np.full(128, -1, np.int32), np.zeros(2**SETS, np.bool_)
         table, sets = (key_view(array), flags, 0), (reject, FLAGS(1))
-        with yielding(seed, region_bounds=lambda size, region, regions: (0, size)):
-            _, found = regions.entered(Threads(3), key_view(wanted), table, slots, sets, look)
-        wrong += found.tolist() != list(range(60))
+        with yielding(seed, **shared) as slowly:
+            _, found = regions.entered(Threads(3), key_view(wanted), table, slots.view(slowly), sets, look)
+        wrong += found.tolist() != list(range(20))
     assert wrong

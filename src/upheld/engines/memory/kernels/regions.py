@@ -1,11 +1,13 @@
 """The kernels of a tuple index that several threads change at once. `hashing` names the arrays.
 
-The slots are cut into regions, one for each thread. A thread enters the keys whose search begins in its region, and
-writes there alone. Keys whose search runs on beyond the end of the region are left for one thread to enter afterwards.
-So no two threads ever read or write the same slot, and what they write depends on their keys alone.
+The slots are cut into regions, one for each thread, and the wanted keys into slices. First each thread deals the keys
+of a slice out to the regions in which the search for them begins. Then each enters the keys of a region, slice by
+slice, and writes there alone. Keys whose search runs on beyond the end of the region are left for one thread to enter
+afterwards. So no two threads ever read or write the same slot, and what they write depends on their keys alone.
 
-A key that is not in the table yet becomes the row that it would be if all wanted keys were new. If they are not, rows
-move to the places of those that are missing. So rows have the numbers that one thread by itself would give them.
+A slot of a new key says which of the wanted keys it is until all are entered. Then it is known how many new rows each
+slice begins after, and each thread writes those of a slice: they have the numbers that one thread by itself would give
+them.
 """
 
 from __future__ import annotations
@@ -15,62 +17,65 @@ import numpy as np
 from upheld.engines.memory.kernels.hashing import GROUP, copy_key, hash_key, place, same_key, shift_of
 from upheld.engines.memory.kernels.jit import kernel, prefetch
 
-#: Found for a wanted key: nothing, a new row, or nothing yet since the search runs on beyond the region. From zero on
-#: it is a row that was there, and is found for the first time.
-NOTHING, NEW, LATE = -1, -2, -3
+#: The result for a wanted key: nothing is found, or not yet since the search runs on beyond the region, or a new row,
+#: whose slot is the difference to NEW. From zero on it is a row that was there, and is found for the first time.
+NOTHING, LATE, NEW = -1, -2, -3
 
-#: Rows whose places are looked for at once, of which a thread enters those of its region.
-ROWS_AT_ONCE = 64
+#: Keys whose slots are asked for at once.
+KEYS_AT_ONCE = 64
 
 
 @kernel
 def region_bounds(size, region, regions):
     """Return where a region of the slots begins and ends."""
-    return size * region // regions, size * (region + 1) // regions
+    return -(-size * region // regions), -(-size * (region + 1) // regions)
 
 
 @kernel
-def keys_of_region(wanted, size, region, regions, mine, places):
-    """Write the wanted keys whose search begins in a region, and where it does.
+def region_of(at, bits, regions):
+    """Return the region of a slot, of two to the power of `bits`."""
+    return at * regions >> bits
 
-    Return how many they are, and where the region ends.
-    """
-    shift = shift_of(size)
-    first, end = region_bounds(size, region, regions)
-    count = 0
-    for i in range(len(wanted)):
-        at = place(hash_key(wanted, i), shift)
-        mine[count] = i
-        places[count] = at
-        count += first <= at < end
-    return count, end
+
+@kernel
+def deal_keys(keys, start, stop, size, mine, places, counts):
+    """Write for each region the keys from `start` to `stop` whose search begins there, and where; count them."""
+    shift, regions = shift_of(size), len(counts)
+    bits = 64 - np.int64(shift)
+    for region in range(regions):
+        counts[region] = 0
+    for i in range(start, stop):
+        at = place(hash_key(keys, i), shift)
+        region = region_of(at, bits, regions)
+        count = counts[region]
+        mine[region, count] = i
+        places[region, count] = at
+        counts[region] = count + 1
 
 
 @kernel
 def enter_chosen(wanted, chosen, end, wraps, table, slots, sets, results):
-    """Find the rows of chosen wanted keys, or enter them; write what is found for each.
+    """Find the rows of chosen wanted keys, or their slots; write what is found for each.
 
-    Wanted key i is entered as row n + i. A search that comes to `end` goes on at the first slot if it `wraps`, else it
-    is late. A row is found once: when it has neither the bit yet, which it then gets, nor flags that `reject` holds
-    for. Return how many keys were entered.
+    The slot of a new key i gets the number n + i. A search that comes to `end` goes on at the first slot if it
+    `wraps`, else it is late. A row is found once: when it has neither the bit yet, which it then gets, nor flags that
+    `reject` holds for.
 
-        chosen   numbers of wanted keys, ascending, and the places where the search for each begins, which become the
-                 places where it ends, -1 where it is late
+        chosen   numbers of wanted keys, and the places where the search for each begins
         table    keys, flags and the number of rows, n
         sets     the truth table `reject`, and the bit
     """
     mine, places = chosen
     keys, flags, n = table
     reject, bit = sets
-    fresh = flags.dtype.type(0) if reject[0] else bit
-    start, count, entered = 0, len(mine), 0
+    start, count = 0, len(mine)
     while start < count:
         stop = min(start + GROUP, count)
         for k in range(start, stop):
             prefetch(slots, places[k])
         for k in range(start, stop):
             row = slots[places[k]]
-            if row >= 0:
+            if 0 <= row < n:
                 prefetch(keys, row)
                 prefetch(flags, row)
         for k in range(start, stop):
@@ -80,12 +85,13 @@ def enter_chosen(wanted, chosen, end, wraps, table, slots, sets, results):
                 row = slots[at]
                 if row < 0:
                     slots[at] = n + i
-                    copy_key(keys, n + i, wanted, i)
-                    flags[n + i] = fresh
-                    result = NEW
-                    entered += 1
+                    result = NEW - at
                     break
-                if same_key(keys, row, wanted, i):
+                if row >= n:
+                    if same_key(wanted, row - n, wanted, i):
+                        result = NOTHING
+                        break
+                elif same_key(keys, row, wanted, i):
                     f = flags[row]
                     result = NOTHING
                     if not (f & bit) and not reject[f]:
@@ -94,86 +100,61 @@ def enter_chosen(wanted, chosen, end, wraps, table, slots, sets, results):
                     break
                 at += 1
             results[i] = result
-            places[k] = at if result != LATE else -1
         start = stop
-    return entered
 
 
 @kernel
-def close_ranks(width, table, reject, results, out):
-    """Move new rows to the places of wanted keys that are not new, and write the rows that are found.
+def write_new(wanted, start, stop, results, table, slots, sets, out):
+    """Give the new keys from `start` to `stop` the rows from n on, and write the rows that are found.
 
-    `results` gets the number of each new row. Return the number of rows, and how many were written.
+    Return how many were written. `table` and `sets` are as above.
     """
-    keys, flags, first = table
-    n, count, rejected = first, 0, reject[0]
-    for i in range(width):
-        row = int(results[i])
-        if row == NOTHING:
-            continue
-        if row == NEW:
-            row = n
+    keys, flags, n = table
+    reject, bit = sets
+    rejected = bool(reject[0])
+    flag = flags.dtype.type(0) if rejected else bit
+    new = np.empty(KEYS_AT_ONCE, np.int64)
+    written = 0
+    while start < stop:
+        end, count = min(start + KEYS_AT_ONCE, stop), 0
+        for i in range(start, end):  # no branches, which nobody could foretell
+            result = int(results[i])
+            is_new = result <= NEW
+            new[count] = i
+            out[written] = n + count if is_new else result
+            written += int(result >= 0) | (is_new & (not rejected))
+            count += int(is_new)
+        for k in range(count):
+            prefetch(slots, NEW - results[new[k]])
+        for k in range(count):
+            slots[NEW - results[new[k]]] = n
+            copy_key(keys, n, wanted, new[k])
+            flags[n] = flag
             n += 1
-            results[i] = row
-            copy_key(keys, row, keys, first + i)
-            flags[row] = flags[first + i]
-            if rejected:
-                continue
-        out[count] = row
-        count += 1
-    for row in range(n, first + width):
-        flags[row] = 0
-    return n, count
+        start = end
+    return written
 
 
 @kernel
-def renumber_slots(chosen, slots, first, results):
-    """Write the numbers of new rows, from `first` on, into their slots, which are where searches have ended."""
-    mine, places = chosen
-    rows, ends = np.empty(ROWS_AT_ONCE, np.int32), np.empty(ROWS_AT_ONCE, np.int32)
-    start = 0
-    while start < len(mine):
-        stop, count = min(start + ROWS_AT_ONCE, len(mine)), 0
-        for k in range(start, stop):  # no branches, which nobody could foretell
-            rows[count] = results[mine[k]]
-            ends[count] = places[k]
-            count += rows[count] >= first and ends[count] >= 0
-        for k in range(count):
-            prefetch(slots, ends[k])
-        for k in range(count):
-            slots[ends[k]] = rows[k]
-        start = stop
+def rehash_chosen(chosen, end, slots, late):
+    """Enter chosen rows, which are distinct and not there yet, into slots of a tuple index up to the end of a region.
 
-
-@kernel
-def rehash_region(keys, n, slots, region, regions, late):
-    """Enter the rows whose search begins in a region into a tuple index whose slots there are not even empty yet.
-
-    Write the rows whose search runs on beyond its end, and return how many they are.
+    Write the rows whose search runs on beyond it, and return how many they are.
     """
-    shift = shift_of(len(slots))
-    first, end = region_bounds(len(slots), region, regions)
-    for at in range(first, end):
-        slots[at] = -1
-    rows, places = np.empty(ROWS_AT_ONCE, np.int64), np.empty(ROWS_AT_ONCE, np.int64)
+    mine, places = chosen
     start, left = 0, 0
-    while start < n:
-        stop, count = min(start + ROWS_AT_ONCE, n), 0
-        for row in range(start, stop):
-            at = place(hash_key(keys, row), shift)
-            rows[count] = row
-            places[count] = at
-            count += first <= at < end
-        for k in range(count):
+    while start < len(mine):
+        stop = min(start + KEYS_AT_ONCE, len(mine))
+        for k in range(start, stop):
             prefetch(slots, places[k])
-        for k in range(count):
-            at = places[k]
+        for k in range(start, stop):
+            at = int(places[k])
             while at < end and slots[at] >= 0:
                 at += 1
             if at < end:
-                slots[at] = rows[k]
+                slots[at] = mine[k]
             else:
-                late[left] = rows[k]
+                late[left] = mine[k]
                 left += 1
         start = stop
     return left
@@ -181,7 +162,7 @@ def rehash_region(keys, n, slots, region, regions, late):
 
 @kernel
 def rehash_late(keys, late, slots):
-    """Enter rows that were left by `rehash_region`."""
+    """Enter rows that were left by `rehash_chosen`."""
     mask, shift = len(slots) - 1, shift_of(len(slots))
     for row in late:
         at = place(hash_key(keys, row), shift)
