@@ -51,7 +51,7 @@ class Runner(Protocol):
 #: Returns what runs a join: the join itself, by the generic kernels, or a kernel of its own.
 MakeRunner = Callable[[Join], Runner]
 
-#: A shape, and the types of the arguments that its kernel is compiled for.
+#: A shape, and the kinds of the arguments of its kernel.
 _Key = tuple[Shape, Any]
 
 _heat: Counter[Shape] = Counter()
@@ -96,7 +96,6 @@ class Quickest:
         self._matrix = matrix
         #: The shape of the plan, if rules of its shape may have a kernel.
         self._shape = shape_of(self._join.plan, matrix) if self._may_be_compiled else None
-        self._key: _Key | None = None
         #: Runs joins by the kernel, once it is ready.
         self._compiled: MakeRunner | None = None
 
@@ -109,9 +108,7 @@ class Quickest:
         self.note()
         if self._shape is None or _heat[self._shape] < HOT:
             return _itself
-        if self._key is None:
-            self._key = _key_of(self._shape, Nest(self._join, self._sink, self._marks, self._matrix))
-        kernel = _kernel(self._key)
+        kernel = _kernel(self._shape, Nest(self._join, self._sink, self._marks, self._matrix))
         if kernel is None:
             return _itself
         self._compiled = partial(Nest, sink=self._sink, marks=self._marks, matrix=self._matrix, kernel=kernel)
@@ -177,22 +174,19 @@ class Nest:
 # -- compiling ---------------------------------------------------------------------------------------------------------
 
 
-def _key_of(shape: Shape, nest: Nest) -> _Key:
-    """Return what the kernel for a run is known by."""
-    jit.compile_kernels()
+def _kernel(shape: Shape, nest: Nest) -> Callable[..., tuple[int, int, int, int]] | None:
+    """Return the kernel for a run if it is ready; else see to it that it will be."""
     head = nest.join.plan.head
     made, B = np.empty((1, head.arity), head.rows.dtype), np.empty((shape.start, 1), np.int64)
-    return shape, jit.types_of(nest.arguments(0, np.empty(1, np.int64), 1, B, made))
-
-
-def _kernel(key: _Key) -> Callable[..., tuple[int, int, int, int]] | None:
-    """Return a kernel if it is ready; else see to it that it will be."""
+    arguments = nest.arguments(0, np.empty(1, np.int64), 1, B, made)
+    key = shape, jit.kind_of(arguments)
     with _asking:
         is_first = key not in _kernels
         if is_first:
             _kernels[key] = None
     if is_first:
-        compiling = threading.Thread(target=_compile, args=(key,), name=THREAD)
+        jit.compile_kernels()
+        compiling = threading.Thread(target=_compile, args=(key, jit.types_of(arguments)), name=THREAD)
         compiling.start()
         if jit.NEVER_COMPILED:
             compiling.join()
@@ -202,10 +196,9 @@ def _kernel(key: _Key) -> Callable[..., tuple[int, int, int, int]] | None:
     return compiled
 
 
-def _compile(key: _Key) -> None:
-    shape, types = key
+def _compile(key: _Key, types: Any) -> None:
     try:
-        made = _function(shape)
+        made = _function(key[0])
         if not jit.NEVER_COMPILED:
             made.compile(tuple(types))
         _kernels[key] = made
