@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.kernels.jit import kernel, prefetch
+
+#: Cells that are asked for at once, where rows are in no order of their cells.
+AT_ONCE = 64
 
 #: The largest value of a cell of counts.
 FULL = 255
@@ -202,14 +205,23 @@ def are_within(pairs, width, height, places):
 @kernel
 def know_pairs(rows, candidates, cells, width, height, places, of_rows):
     """Let the pairs in these rows be counted; pairs beyond the matrix are left out. Return how many are not."""
-    count = 0
-    for row in candidates:
-        cell = cell_of(np.int64(rows[row, 0]), np.int64(rows[row, 1]), width, height, places)
-        if cell >= 0:
-            cells[cell] = max(cells[cell], np.uint8(1))
-            if row < len(of_rows):
-                of_rows[row] = cell + 1
-            count += 1
+    count, start = 0, 0
+    asked = np.empty(AT_ONCE, np.int64)
+    while start < len(candidates):
+        stop = min(start + AT_ONCE, len(candidates))
+        before = count
+        for k in range(start, stop):
+            row = candidates[k]
+            cell = cell_of(np.int64(rows[row, 0]), np.int64(rows[row, 1]), width, height, places)
+            if cell >= 0:
+                prefetch(cells, cell)
+                asked[count - before] = cell
+                count += 1
+                if row < len(of_rows):
+                    of_rows[row] = cell + 1
+        for k in range(count - before):
+            cells[asked[k]] = max(cells[asked[k]], np.uint8(1))
+        start = stop
     return count
 
 
@@ -300,16 +312,25 @@ def count_known_pairs(pairs, known, counts, width, height, places, out):
 @kernel
 def take_counts(rows, candidates, of_rows, cells, width, height, places, left, out, counts):
     """Write which of these rows have been counted, and how often; cells that are not 0 become `left`."""
-    count = 0
-    for row in candidates:
-        cell = np.int64(of_rows[row]) - 1 if row < len(of_rows) else np.int64(-1)
-        if cell < 0:
-            cell = cell_of(np.int64(rows[row, 0]), np.int64(rows[row, 1]), width, height, places)
-        if cell >= 0:
-            counted = cells[cell]
+    count, start = 0, 0
+    asked = np.empty(AT_ONCE, np.int64)
+    while start < len(candidates):
+        stop = min(start + AT_ONCE, len(candidates))
+        for k in range(start, stop):
+            row = candidates[k]
+            cell = int(of_rows[row]) - 1 if row < len(of_rows) else -1
+            if cell < 0:
+                cell = cell_of(np.int64(rows[row, 0]), np.int64(rows[row, 1]), width, height, places)
+            asked[k - start] = cell
+            if cell >= 0:
+                prefetch(cells, cell)
+        for k in range(start, stop):
+            cell = int(asked[k - start])
+            counted = cells[cell] if cell >= 0 else np.uint8(0)
             if counted > 0:
-                out[count] = row
+                out[count] = candidates[k]
                 counts[count] = np.int64(counted) - 1
-                count += counted > 1
+                count += int(counted > 1)
                 cells[cell] = left
+        start = stop
     return count
