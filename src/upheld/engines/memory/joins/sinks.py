@@ -86,8 +86,9 @@ class HeadsOnly(ABC):
         return self._heads(made_joined_rows(self.plan, B, step, parents, matches, count, self.wide))
 
     def _heads(self, rows: MadeRows) -> Heads:
-        sifts = self._sifts and not self.wide and rows.dtype == np.int32
-        return Heads(self.others(rows) if sifts else rows, len(rows))
+        if self.wide:
+            rows = narrowed(self.plan.head, rows)
+        return Heads(self.others(rows) if self._sifts and rows.dtype == np.int32 else rows, len(rows))
 
     def may_enter_beside(self, pieces: Sequence[Heads]) -> bool:
         """Return whether one thread may enter heads while others make heads, and is quick to do so."""
@@ -222,8 +223,17 @@ def made_joined_rows(
     return heads
 
 
+def narrowed(table: Table, heads: MadeRows) -> MadeRows:
+    """Return rows with wide values as those of a table if they fit it as it is. It only reads, so threads may do it."""
+    if heads.size and heads.dtype != table.rows.dtype:
+        narrow = np.iinfo(table.rows.dtype)
+        if narrow.min <= heads.min() and heads.max() <= narrow.max:
+            return heads.astype(table.rows.dtype)
+    return heads
+
+
 def fitted(table: Table, heads: MadeRows) -> MadeRows:
     """Return rows with wide values as those of a table, which is widened first if a value asks for it."""
-    if heads.size:
+    if heads.size and heads.dtype != table.rows.dtype:
         table.fit(int(heads.min()), int(heads.max()))
     return heads.astype(table.rows.dtype, copy=False)
