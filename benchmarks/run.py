@@ -238,8 +238,7 @@ class Bench:
         """Return the measurement of each engine on a workload, or why there is none."""
         folder = self._folder(name)
         if "upheld" in self.engines:
-            # The first run after a change compiles kernels for a minute or so, which must not count against the limit.
-            run_module("engines.upheld", str(folder), str(self.memory), "1", "warm")
+            self._warm(folder, 1)
         found: dict[str, Any] = {}
         for engine in self.engines:
             found[engine] = self._lack(engine) or self._best(
@@ -260,6 +259,8 @@ class Bench:
                     key: [f"engines.{engine}", str(folder), str(self.memory), str(threads)]
                     for key, threads in (("one", 1), ("all", count))
                 }
+                if engine == "upheld":
+                    self._warm(folder, count)
                 row = self._best_by_turns(asked, engine, "wall")
                 for key, told in row.items():
                     tell(name, f"{engine} {key}", told)
@@ -334,6 +335,10 @@ class Bench:
         assert status == 0, f"{' '.join(line)} failed"
         return {"wall": time.perf_counter() - began, "cpu": used.ru_utime + used.ru_stime}
 
+    def _warm(self, folder: Path, threads: int) -> None:
+        """Compile kernels, which takes a minute or so after a change and must not count against the limit."""
+        run_module("engines.upheld", str(folder), str(self.memory), str(threads), "warm")
+
     def _folder(self, name: str) -> Path:
         return Path(run_module("workloads.graphs", str(CACHE), name).strip())
 
@@ -355,25 +360,21 @@ class Bench:
     def _best_by_turns(self, asked: dict[str, list[str]], engine: str, clock: str) -> dict[str, Any]:
         """As `_best`, for measurements that are compared: a machine may be slow for half a minute."""
         runs: dict[str, list[dict[str, Any]]] = {key: [] for key in asked}
-        failed: dict[str, dict[str, Any]] = {}
+        found: dict[str, dict[str, Any]] = {}
         began = time.perf_counter()
         for turn in range(self.size["repeat"]):
             if turn and time.perf_counter() - began > self.size["enough"] * len(asked):
                 break
             for key, arguments in asked.items():
-                if key not in failed:
+                if key not in found:
                     runs[key].append(self._once(arguments, engine))
                     if "failed" in runs[key][-1]:
-                        failed[key] = runs[key][-1]
-        best = {
-            key: min(some, key=lambda run: float(run["total"][clock]))
-            for key, some in runs.items()
-            if key not in failed
-        }
-        return failed | {
-            key: {**run, "runs": len(runs[key]), "slowest": max(other["total"]["cpu"] for other in runs[key])}
-            for key, run in best.items()
-        }
+                        found[key] = runs[key][-1]
+        for key, some in runs.items():
+            if key not in found:
+                best = min(some, key=lambda run: float(run["total"][clock]))
+                found[key] = {**best, "runs": len(some), "slowest": max(run["total"]["cpu"] for run in some)}
+        return found
 
     def _once(self, arguments: list[str], engine: str) -> dict[str, Any]:
         line = command(self.pythons[engine], *arguments)
