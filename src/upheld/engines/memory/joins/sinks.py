@@ -224,7 +224,7 @@ def made_joined_rows(
 
 
 def narrowed(table: Table, heads: MadeRows) -> MadeRows:
-    """Return rows with wide values as those of a table if they fit it as it is. It only reads, so threads may do it."""
+    """Return wide rows as narrow as those of a table, if their values fit. It only reads: threads may call it."""
     if heads.size and heads.dtype != table.rows.dtype:
         narrow = np.iinfo(table.rows.dtype)
         if narrow.min <= heads.min() and heads.max() <= narrow.max:

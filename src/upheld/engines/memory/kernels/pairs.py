@@ -26,8 +26,8 @@ def pair_limits(rows, candidates):
 
 
 # A matrix has `width` by `height` cells, or a square of them for each cluster of values, where pairs have both values
-# in one cluster. Then values have numbers, so that those of a cluster follow one another, and `places` has two entries
-# for each value: the cell of its pair with value number 0, if that were in its cluster; and its cluster and number.
+# in one cluster. Values are then numbered cluster by cluster, and `places` has two entries for each: the cell of its
+# pair with value number 0, if that were in its cluster; and its cluster and number.
 
 #: The place of a cluster beside the numbers of its values, and what leaves the number.
 CLUSTER = 32

@@ -1,13 +1,12 @@
 """The kernels of a tuple index that several threads change at once. `hashing` names the arrays.
 
-The slots are cut into regions, one for each thread, and the wanted keys into slices. First each thread deals the keys
-of a slice out to the regions in which the search for them begins. Then each enters the keys of a region, slice by
-slice, and writes there alone. Keys whose search runs on beyond the end of the region are left for one thread to enter
+The slots are cut into regions, one for each thread, and the wanted keys into slices. First each thread sorts the keys
+of a slice by the regions where their searches begin. Then each enters the keys of a region, slice by slice, and no
+other thread writes there. Keys whose search runs on beyond the end of the region are left for one thread to enter
 afterwards. So no two threads ever read or write the same slot, and what they write depends on their keys alone.
 
-A slot of a new key says which of the wanted keys it is until all are entered. Then it is known how many new rows each
-slice begins after, and each thread writes those of a slice: they have the numbers that one thread by itself would give
-them.
+The slot of a new key holds the number of the wanted key until all are entered. Then the number of new rows before each
+slice is known, and each thread writes the new rows of a slice. Rows have the same numbers as with one thread.
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ def deal_keys(keys, start, stop, size, mine, places, counts):
 def enter_chosen(wanted, chosen, end, wraps, table, slots, sets, results):
     """Find the rows of chosen wanted keys, or their slots; write what is found for each.
 
-    The slot of a new key i gets the number n + i. A search that comes to `end` goes on at the first slot if it
-    `wraps`, else it is late. A row is found once: when it has neither the bit yet, which it then gets, nor flags that
-    `reject` holds for.
+    The slot of a new key i gets the number n + i. A search that reaches `end` continues at the first slot if it
+    `wraps`; otherwise the key is late. A row is found once: when it has neither the bit yet, which it then gets, nor
+    flags that `reject` holds for.
 
         chosen   numbers of wanted keys, and the places where the search for each begins
         table    keys, flags and the number of rows, n
