@@ -50,8 +50,8 @@ def counting_early(chunk: int = 8, *, in_squares: bool = False) -> Iterator[list
         patch.setattr(matching, "MOST_FACTS", 0)  # else many rules would run in one call
         patch.setattr(batch, "CHUNK", chunk)
         patch.setattr(batch, "_LEAST_ROOM", chunk)
-        for name in ("FEWEST_PAIRS", "MOST_MATRICES"):
-            patch.setattr(pair_counts, name, 1)
+        for name, least in (("FEWEST_PAIRS", 1), ("LARGEST_MATRICES", 0)):
+            patch.setattr(pair_counts, name, least)
         for name in ("ROWS_PER_PAIR", "CELLS_PER_PAIR"):
             patch.setattr(pair_counts, name, 1 << 30)
         if in_squares:
