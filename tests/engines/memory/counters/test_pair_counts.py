@@ -22,7 +22,7 @@ from upheld.engines.memory.counters import pair_counts
 from upheld.engines.memory.counters.numbers import MemoryRanks
 from upheld.engines.memory.joins import batch, matching
 from upheld.engines.memory.kernels import pairs as pair_kernels
-from upheld.engines.memory.sets.pair_shape import PairShape
+from upheld.engines.memory.storage.pairs.shape import PairShape
 from upheld.errors import LimitReached
 
 THREADS = (1, 2, 5)

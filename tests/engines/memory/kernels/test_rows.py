@@ -642,6 +642,69 @@ def test_counted_pairs_are_appended(asked, drawn, n, count, places):
     assert of_rows.tolist() == [cell.get(row, 0) for row in range(len(of_rows))]
 
 
+@given(
+    small_pairs(), small_pairs(), matrices(), st.data(), truths(), st.integers(0, SETS - 1), st.integers(0, 3),
+    st.sampled_from(["nothing", "numbers", "numbers and a log"]),
+)  # fmt: skip
+def test_pairs_by_direct_address(rows, asked, drawn, data, reject, set_number, count, counted):
+    """Pairs are found and entered as by their hashes, up to a pair beyond the matrix."""
+    matrix, size, within = drawn
+    rows, more = list(dict.fromkeys(rows)), len(asked)
+    known = len(rows) if within(rows) == set(rows) else None
+    n, start = len(rows), data.draw(st.integers(0, len(rows)))
+    array = np.concatenate([numbers(rows, np.int32).reshape(-1, 2), np.full((more, 2), NONSENSE, np.int32)])
+    cells = np.zeros(size, np.int32)
+    entered = [pair_kernels.index_pairs(array, *some, cells, *matrix) for some in ((0, start), (start, n))]
+    assert all(entered) == (known is not None)
+    if known is None:
+        return
+
+    pairs, found = numbers(asked, np.int32).reshape(-1, 2), np.full(more, NONSENSE, np.int32)
+    pair_kernels.find_pairs(pairs, cells, *matrix, found)
+    assert found.tolist() == naive.find(asked, rows)
+
+    before, flags = (
+        data.draw(small_numbers(n)),
+        data.draw(st.lists(st.integers(0, 2**SETS - 1), min_size=n, max_size=n)),
+    )
+    column = numbers([*before, *[0] * more] if counted != "nothing" else [], np.int32)
+    log, logged = np.full(more if counted == "numbers and a log" else 0, NONSENSE, np.int32), np.zeros(1, np.int64)
+    flag_array, out = numbers([*flags, *[0] * more], FLAGS), np.full(count + more, NONSENSE, np.int32)
+    bit = 1 << set_number
+    end, after, last = pair_kernels.enter_pairs(
+        pairs,
+        cells,
+        *matrix,
+        (array, flag_array, n),
+        np.array(reject),
+        FLAGS(bit),
+        out,
+        count,
+        (column, 2, log, logged),
+    )
+    inside = asked[: next((i for i, pair in enumerate(asked) if pair not in within(asked)), more)]
+    expected, of_rows, written = naive.find_or_add(inside, rows, flags, reject, bit)
+    tallied, expected_log = naive.tally_rows(inside, rows, before, 2)
+    assert (end, tuples(array[:after]), flag_array[:after].tolist()) == (len(inside), expected, of_rows)
+    assert (out[:count] == NONSENSE).all() and out[count:last].tolist() == written
+    assert column[:after].tolist() == ([] if counted == "nothing" else tallied)
+    assert log[: logged[0]].tolist() == (expected_log if len(log) else [])
+    places = {int(pair_kernels.cell_of(*row, *matrix)): 1 + k for k, row in enumerate(expected)}
+    assert {cell: row for cell, row in enumerate(cells.tolist()) if row} == places
+
+
+def test_pairs_whose_numbers_do_not_fit():
+    """A number that cannot grow stops the kernel."""
+    cells, rows = np.array([1, 0], np.int32), np.zeros((3, 2), np.int32)
+    column, logged = np.full(3, count_kernels.LARGEST, np.int32), np.zeros(1, np.int64)
+    tally = column, 1, np.empty(0, np.int32), logged
+    end, n, found = pair_kernels.enter_pairs(
+        np.zeros((1, 2), np.int32), cells, 1, 2, np.empty((0, 2), np.int64), (rows, np.zeros(3, FLAGS), 1),
+        np.zeros(2**SETS, np.bool_), FLAGS(1), np.empty(1, np.int32), 0, tally,
+    )  # fmt: skip
+    assert (end, n, found) == (-1, 1, 0)
+
+
 # -- groups -----------------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from upheld.engines.memory.sets import bit_matrix, collected
 from upheld.engines.memory.sets.bit_matrix import DenseBits, clustered_bits, dense_bits
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.named import Named
-from upheld.engines.memory.sets.pair_shape import PairShape, rectangle, squares
+from upheld.engines.memory.storage.pairs.shape import PairShape, rectangle, squares
 from upheld.engines.memory.storage.table import Table
 from upheld.errors import EvaluationError
 
@@ -186,12 +186,12 @@ def test_rows_come_in_the_order_of_squares():
     m = upheld.materialise("p(x, y) :- e(x, y).", {"e": small_graphs(count=1_000, nodes=24)})
     table = m._engine.tables["p"]
     rows = m._state.I.of(table)
-    shape = squares(table, rows, 1 << 30)
-    ordered = shape.in_order(table, rows, 0)
+    shape = squares(table.rows, rows, 1 << 30)
+    ordered = shape.in_order(table.rows, rows, 0)
     clusters = shape.arguments[-1][table.rows[ordered, 0], 1] >> CLUSTER
     assert sorted(ordered.tolist()) == rows.tolist() and (clusters[1:] >= clusters[:-1]).all()
-    assert shape.in_order(table, ordered, 0) is ordered
-    assert rectangle(30_000, 30_000).in_order(table, rows, 0) is rows
+    assert shape.in_order(table.rows, ordered, 0) is ordered
+    assert rectangle(30_000, 30_000).in_order(table.rows, rows, 0) is rows
 
 
 def test_clusters_that_are_too_large_have_no_squares():

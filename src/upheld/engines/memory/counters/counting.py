@@ -30,10 +30,10 @@ from upheld.engines.memory.rounds.records import LOGGED
 from upheld.engines.memory.sets.collected import Collected, MadeRows, too_many_derivations
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.sets.journal import NO_LOG, Journal
-from upheld.engines.memory.sets.pair_shape import PairShape
 from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, Truth
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.pairs.shape import PairShape
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Fact, Rule
 from upheld.language.strata import Stratum

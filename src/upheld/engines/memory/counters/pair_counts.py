@@ -29,11 +29,11 @@ from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.sets.collected import Collected, too_many_derivations
 from upheld.engines.memory.sets.named import Named
-from upheld.engines.memory.sets.pair_shape import PairShape, rectangle, squares
 from upheld.engines.memory.sets.pending import PendingCounts
 from upheld.engines.memory.sets.truth_tables import EVERYTHING, Spelling, Truth, selected
 from upheld.engines.memory.storage.arrays import Rows, lengthen
 from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.pairs.shape import PairShape, rectangle, squares
 from upheld.engines.memory.storage.table import Table
 from upheld.runtime.limits import reserve
 
@@ -331,7 +331,9 @@ def _sample(table: Table) -> npt.NDArray[Any]:
 
 def _shape(table: Table) -> PairShape | None:
     """Return the shape of a matrix for all pairs of a table; None if it would be too large."""
-    most = _most_cells(table)
+    most, index = _most_cells(table), table.pair_index
+    if index is not None and index.shape.has_squares:  # of the same rows: to look for clusters takes a pass over them
+        return index.shape
     for pairs in (_sample(table), table.rows[: table.n]):  # most that are too sparse show it in a sample
         width, height = (int(pairs[:, column].max()) + 1 for column in (0, 1))
         # Fewer pairs may be some of those that join clusters.
@@ -339,7 +341,7 @@ def _shape(table: Table) -> PairShape | None:
         if pairs.min() < 0 or (width * height > most and not is_dense):
             return None
     if width * height > CACHED_CELLS and is_dense:
-        smaller = squares(table, np.arange(table.n, dtype=np.int32), min(most, width * height // TIMES_SMALLER))
+        smaller = squares(table.rows, np.arange(table.n, dtype=np.int32), min(most, width * height // TIMES_SMALLER))
         if smaller is not None:
             return smaller
     return rectangle(width, height) if width * height <= most else None

@@ -16,10 +16,10 @@ from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import AtomStep, Places, Plan
 from upheld.engines.memory.sets.bit_matrix import NO_PAIRS
 from upheld.engines.memory.sets.collected import Collected, MadeRows
-from upheld.engines.memory.sets.pair_shape import PairShape, rectangle
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.pairs.shape import PairShape, rectangle
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom
 from upheld.language.syntax.ast import Variable
@@ -100,7 +100,7 @@ class HeadsOnly(ABC):
         if shape.has_squares:
             for term in self.plan.rule.head.terms:
                 if isinstance(term, Variable) and term in atom.terms:
-                    return shape.in_order(table, rows, atom.terms.index(term))
+                    return shape.in_order(table.rows, rows, atom.terms.index(term))
         return rows
 
     @property

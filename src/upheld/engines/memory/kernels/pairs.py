@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.kernels.counts import LARGEST
 from upheld.engines.memory.kernels.jit import kernel, prefetch
 
 #: Cells that are asked for at once, where rows are in no order of their cells.
@@ -334,3 +335,100 @@ def take_counts(rows, candidates, of_rows, cells, width, height, places, left, o
                 cells[cell] = left
         start = stop
     return count
+
+
+# An index of pairs has one more than the row of each pair in its cell, and 0 for pairs of no row.
+
+
+@kernel
+def index_pairs(rows, start, n, cells, width, height, places):
+    """Enter the rows from `start` to n, up to the first one beyond the matrix; return whether there was none."""
+    asked = np.empty(AT_ONCE, np.int64)
+    while start < n:
+        stop = min(start + AT_ONCE, n)
+        for row in range(start, stop):
+            cell = cell_of(np.int64(rows[row, 0]), np.int64(rows[row, 1]), width, height, places)
+            if cell < 0:
+                return False
+            asked[row - start] = cell
+            prefetch(cells, cell)
+        for row in range(start, stop):
+            cells[asked[row - start]] = row + 1
+        start = stop
+    return True
+
+
+@kernel
+def find_pairs(pairs, cells, width, height, places, out):
+    """Write for each pair its row, or -1; pairs beyond the matrix have none."""
+    asked = np.empty(AT_ONCE, np.int64)
+    for start in range(0, len(pairs), AT_ONCE):
+        stop = min(start + AT_ONCE, len(pairs))
+        for i in range(start, stop):
+            cell = cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places)
+            asked[i - start] = cell
+            if cell >= 0:
+                prefetch(cells, cell)
+        for i in range(start, stop):
+            out[i] = cells[asked[i - start]] - 1 if asked[i - start] >= 0 else -1
+
+
+@kernel
+def enter_pairs(pairs, cells, width, height, places, table, reject, bit, out, count, tally):
+    """Enter pairs as rows, up to the first one beyond the matrix; write those that are new to this set of candidates.
+
+    A row is written to `out` once: when it has neither `bit` yet, which it then gets, nor flags that `reject` holds
+    for. Return how many pairs come before the end, or -1 if a number would not fit, the number of rows, and the number
+    of rows in `out`.
+
+        table   rows with room for all pairs, flags and the number of rows
+        tally   the numbers of rows, to which an amount is added, the amount, the log, and how many rows are in it;
+                nothing is added if there are no numbers, and nothing written down if there is no room in the log
+    """
+    rows, flags, n = table
+    numbers, amount, log, logged = tally
+    counts, logs, written = len(numbers) > 0, len(log) > 0, logged[0]
+    asked = np.empty(AT_ONCE, np.int64)
+    end, stop = 0, 0
+    while end == stop and end < len(pairs):
+        stop = min(end + AT_ONCE, len(pairs))
+        start = end
+        for i in range(start, stop):
+            cell = cell_of(np.int64(pairs[i, 0]), np.int64(pairs[i, 1]), width, height, places)
+            asked[i - start] = cell
+            if cell >= 0:
+                prefetch(cells, cell)
+        for i in range(start, stop):
+            row = np.int64(cells[asked[i - start]]) - 1 if asked[i - start] >= 0 else np.int64(-1)
+            if row >= 0:
+                prefetch(flags, row)
+                if counts:
+                    prefetch(numbers, row)
+        while end < stop:
+            cell = asked[end - start]
+            if cell < 0:
+                break
+            row = np.int64(cells[cell]) - 1
+            if row < 0:
+                row = n
+                rows[n, 0] = pairs[end, 0]
+                rows[n, 1] = pairs[end, 1]
+                flags[n] = 0
+                n += 1
+                cells[cell] = n
+            if counts:
+                if numbers[row] == LARGEST:
+                    logged[0] = written
+                    return np.int64(-1), n, count
+                numbers[row] += amount
+                if logs:
+                    log[written] = row
+                    written += 1
+            f = flags[row]
+            if not (f & bit) and not reject[f]:
+                flags[row] = f | bit
+                out[count] = row
+                count += 1
+            end += 1
+    logged[0] = written
+    return end, n, count

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.kernels import pairs as pair_kernels
-from upheld.engines.memory.sets.pair_shape import PairShape, rectangle, squares
 from upheld.engines.memory.storage.arrays import Rows
+from upheld.engines.memory.storage.pairs.shape import PairShape, rectangle, squares
 from upheld.engines.memory.storage.table import Table
 
 #: Fewer rows than this are looked up faster one by one.
@@ -126,7 +126,7 @@ def clustered_bits(table: Table, rows: Rows) -> DenseBits | None:
     """Return the pairs of a set as bits if that is worth while with a matrix for each cluster of values."""
     if table.arity != 2 or table.rows.dtype != np.int32 or len(rows) < FEWEST_ROWS:
         return None
-    shape = squares(table, rows, BITS_PER_ROW * len(rows))
+    shape = squares(table.rows, rows, BITS_PER_ROW * len(rows))
     return _bits_of(shape, table, rows) if shape is not None else None
 
 

@@ -26,6 +26,9 @@ from upheld.runtime.interruptions import uninterrupted
 
 MadeRows = npt.NDArray[np.signedinteger]
 
+#: The name of numbers, an amount to add to that of each row, the log of these rows, and how many are in it.
+Tally = tuple[str, int, Rows, Used]
+
 T = TypeVar("T")
 
 _NONE: Rows = np.empty(0, np.int32)
@@ -94,18 +97,24 @@ class Collected:
         self, table: Table, values: MadeRows, reject: Truth, numbers: str, amount: int, log: Rows, logged: Used
     ) -> None:
         """As `enter`; besides add an amount to the number of each row, and write the rows into the log."""
-        width, wanted, bit, known = len(values), key_view(values), self.bit, table.n
+        known = table.n
         table.column(numbers)
+        tally = numbers, amount, log, logged
+        self._tally_keys(table, values[self._enter_pairs(table, values, reject, tally) :], reject, tally)
+        if amount < 0 and table.n > known:
+            raise never_counted(table.name)
+
+    def _tally_keys(self, table: Table, values: MadeRows, reject: Truth, tally: Tally) -> None:
+        width, wanted, bit = len(values), key_view(values), self.bit
+        numbers, *rest = tally
 
         def step(i: int, out: Rows, count: int) -> tuple[int, int, int]:
             return count_kernels.tally_rows(  # type: ignore[no-any-return]
                 wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, bit, out, count,
-                (table.columns[numbers], amount, log, logged),
+                (table.columns[numbers], *rest),
             )  # fmt: skip
 
         self._all(table, width, step)
-        if amount < 0 and table.n > known:
-            raise never_counted(table.name)
 
     @property
     def pairs(self) -> dict[Table, DenseBits]:
@@ -177,7 +186,34 @@ class Collected:
         table.has_appended(n)
         return end
 
+    def _enter_pairs(self, table: Table, values: MadeRows, reject: Truth, tally: Tally | None = None) -> int:
+        """Enter pairs by the index of pairs, if the table has one; return how many, up to the first one beyond it."""
+        index, done = table.pairs(len(values)), 0
+        while index is not None and done < len(values):
+            some = values[done : done + CHUNK]
+            table.make_room_for_rows(len(some))
+            out, count = self._room(table, len(some))
+            counted = (table.columns[tally[0]], *tally[1:]) if tally is not None else None
+            try:
+                end, n, self._counts[table] = index.enter(
+                    some, reject, counted, (table.rows, table.flags, table.n), self.bit, out, count
+                )
+                if n > table.n:
+                    table.has_appended(n)
+            except BaseException:
+                with uninterrupted():
+                    table.mend()
+                raise
+            if end < 0:
+                raise too_many_derivations(table.name)
+            done += end
+            if end < len(some):
+                table.drop_pairs()
+                break
+        return done
+
     def _enter_looked_up(self, table: Table, values: MadeRows, reject: Truth) -> int:
+        values = values[self._enter_pairs(table, values, reject) :]
         width, wanted = len(values), key_view(values)
         if regions.pays(self.context.threads, width, regions.FEWEST_KEYS):
             self._enter_in_regions(table, wanted, reject)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from upheld.engines.memory.kernels import hashing
+from upheld.engines.memory.storage.arrays import FLAGS
 from upheld.engines.memory.storage.block_index import BlockIndex
+from upheld.engines.memory.storage.pairs.index import PairIndex
+from upheld.engines.memory.storage.pairs.shape import rectangle
 from upheld.engines.memory.storage.table import Table
 
 #: Rows of the rehearsal: enough to make every index grow.
@@ -36,8 +39,20 @@ def rehearse(table: Table) -> None:
     for index in indexes:
         index.remove(scratch, removed)
         index.renumber(scratch, last, removed)
+    _rehearse_pairs(scratch)
     hashing.remove_rows(scratch.keys, removed, scratch.slots)
     hashing.renumber_rows(scratch.keys, last, removed, scratch.slots)
     scratch.move_rows(last, removed, ROWS - 1)
     for _ in scratch.trim(0):
         pass
+
+
+def _rehearse_pairs(scratch: Table) -> None:
+    """Find and enter the rows of a binary table by direct address."""
+    if scratch.arity == 2 and scratch.rows.dtype == np.int32:
+        index = PairIndex(rectangle(ROWS, ROWS))
+        index.catch_up(scratch.rows, scratch.n)
+        out = np.empty(1, np.int32)
+        pairs, reject = scratch.rows[:1].copy(), np.ones(1 << 16, np.bool_)
+        index.find(pairs, out)
+        index.enter(pairs, reject, None, (scratch.rows, scratch.flags, scratch.n), FLAGS(1), out, 0)

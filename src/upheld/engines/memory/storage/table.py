@@ -35,6 +35,7 @@ from upheld.engines.memory.storage.arrays import (
 )
 from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.chain_index import ChainIndex
+from upheld.engines.memory.storage.pairs.index import FEWEST_KEYS, FEWEST_ROWS, ROWS_PER_KEY, PairIndex, pair_shape
 from upheld.runtime.interruptions import uninterrupted
 from upheld.runtime.limits import reserve
 from upheld.runtime.memory import check_room
@@ -127,6 +128,9 @@ class Table:
         #: The tuple index, and how many rows it knows: of 0 rows, it may hold anything, unless the table has none.
         self._slots, self._indexed = _no_slots(), 0
         self.keys = key_view(self.rows)
+        #: The index of pairs, if there is one, and the keys looked up since one was asked for; how many are enough.
+        self._pairs: PairIndex | None = None
+        self._looked_up, self._enough = 0, 0
         self.indexes: dict[tuple[int, ...], ChainIndex | BlockIndex] = {}
         #: Numbers kept for each row, by name; zero in every row that was not given one.
         self.columns: dict[str, Column] = {}
@@ -154,6 +158,41 @@ class Table:
     def unindexed(self) -> int:
         """The number of rows that the tuple index does not know yet."""
         return self.n - self._indexed
+
+    @property
+    def pair_index(self) -> PairIndex | None:
+        """The index of pairs, if there is one with every row in it."""
+        index = self._pairs
+        return index if index is not None and index.upto == self.n else None
+
+    def pairs(self, count: int) -> PairIndex | None:
+        """Return an index of pairs, with every row in it, if there is one or `count` look-ups more are worth one."""
+        if self.arity != 2 or count < FEWEST_KEYS or self.n < FEWEST_ROWS or self.rows.dtype != np.int32:
+            return None
+        index = self.pair_index
+        if index is None:
+            with self.indexing:
+                if self.pair_index is None:
+                    self._index_pairs(count)
+                index = self._pairs
+        return index
+
+    def _index_pairs(self, count: int) -> None:
+        """Bring the index of pairs up to date, or make one if enough pairs have been looked up without."""
+        index, self._pairs = self._pairs, None  # an interruption leaves none
+        self._looked_up += count
+        if index is None and self._looked_up >= max(self._enough, self.n // ROWS_PER_KEY):
+            self._looked_up, self._enough = 0, self.n
+            shape = pair_shape(self.rows[: self.n])
+            if shape is not None:
+                reserve(4 * shape.cells)
+                index = PairIndex(shape)
+        if index is not None and index.catch_up(self.rows, self.n):
+            self._pairs = index
+
+    def drop_pairs(self) -> None:
+        """Drop the index of pairs: rows have moved, or a pair is beyond it."""
+        self._pairs = None
 
     def _index_tuples(self, size: int) -> None:
         """Enter the rows that the tuple index does not know, into another one if it is smaller than `size`."""
@@ -251,11 +290,13 @@ class Table:
             # belongs together changes at once: an interruption finds a table that is whole.
             self.touch()
             self.rows, self.keys, self._slots, self._indexed = rows, keys, _no_slots(), 0
+            self.drop_pairs()
 
     def mend(self) -> None:
         """Forget rows that were entered without being counted, because the kernel was interrupted as it came back."""
         self.touch()
         self._slots, self._indexed = _no_slots(), 0
+        self.drop_pairs()
 
     # -- compaction ----------------------------------------------------------------------------------------------------
 
@@ -287,6 +328,7 @@ class Table:
     def move_rows(self, old: Rows, new: Rows, n: int) -> None:
         """Write rows to where others were that are in no set, and end with row n. Indexes know the new numbers."""
         self.touch()
+        self.drop_pairs()
         arrays: list[npt.NDArray[Any]] = [self.rows, self.flags, *self.columns.values()]
         for array in arrays:
             array[new] = array[old]
@@ -320,7 +362,11 @@ class Table:
         wanted = np.empty((width, self.arity), self.rows.dtype)
         out = np.empty(width, np.int32)
         fit = row_kernels.make_rows(B, width, terms, constants, wanted)
-        hashing.find(key_view(wanted), width, self.keys, self.slots, out)
+        pairs = self.pairs(width)
+        if pairs is not None:
+            pairs.find(wanted, out)
+        else:
+            hashing.find(key_view(wanted), width, self.keys, self.slots, out)
         if not fit:  # a value too wide for this table is in none of its rows, but its low half may be
             for column, t in enumerate(terms):
                 values = B[t, :width] if t >= 0 else constants[-1 - t]
@@ -368,15 +414,16 @@ class Table:
 
     def nbytes(self) -> int:
         """Return the bytes of the rows, flags, numbers and tuple index."""
-        return self.rows.nbytes + self.flags.nbytes + self._slots.nbytes + sum(c.nbytes for c in self.columns.values())
+        numbers = sum(column.nbytes for column in self.columns.values())
+        return self.rows.nbytes + self.flags.nbytes + self.nbytes_of_tuple_index() + numbers
 
     def nbytes_of_indexes(self) -> int:
         """Return the bytes of the indexes over some columns."""
         return sum(index.nbytes() for index in self.indexes.values())
 
     def nbytes_of_tuple_index(self) -> int:
-        """Return the bytes of the tuple index, as far as it has been made."""
-        return self._slots.nbytes
+        """Return the bytes of the tuple index, as far as it has been made, and of the index of pairs."""
+        return self._slots.nbytes + (self._pairs.cells.nbytes if self._pairs is not None else 0)
 
 
 def _no_slots() -> Rows:
