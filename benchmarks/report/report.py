@@ -13,11 +13,12 @@ from typing import Any
 from benchmarks.places import REPORT, RESULTS
 from benchmarks.report import summary
 from benchmarks.report.aggregates import tables_of_aggregates
-from benchmarks.report.changes import tables_of_kept, tables_of_one_fact, tables_of_snapshots
+from benchmarks.report.changes import tables_of_kept, tables_of_snapshots
 from benchmarks.report.cycles import goals_of_hypertrees, tables_of_hypertrees
 from benchmarks.report.equality import tables_of_equality
 from benchmarks.report.goal import ANSWER, Goal
 from benchmarks.report.marking import tables_of_marking
+from benchmarks.report.one_fact import goals_of_one_fact, rows_of_one_fact, tables_of_one_fact
 from benchmarks.report.others import NAMES, ahead, facts_of, tables_beside_others
 from benchmarks.report.rdf import tables_of_rdf
 from benchmarks.report.spark import tables_of_spark
@@ -67,7 +68,7 @@ def write_report(results: Path = RESULTS, report: Path = REPORT) -> None:
         "",
         *links,
         "",
-        *_goals(measured.get("large")),
+        *_goals(results, measured.get("large")),
     ]
     if "large" in measured:
         lines += _summary(results, measured["large"])
@@ -129,6 +130,7 @@ def _summary(results: Path, large: dict[str, Any]) -> list[str]:
         "materialisation": summary.materialisation(large, NAMES),
         "analyses": summary.materialisation(large["analyses"], NAMES) if "analyses" in large else [],
         "updates": summary.updates(large),
+        "one-fact": summary.one_fact(results),
         "cycles": summary.cycles(large),
         "rdf": summary.rdf(results, "large"),
         "equality": summary.equality(results, "large"),
@@ -148,12 +150,12 @@ def _sizes(results: Path) -> list[str]:
 # -- goals -------------------------------------------------------------------------------------------------------------
 
 
-def _goals(large: dict[str, Any] | None) -> list[str]:
+def _goals(results: Path, large: dict[str, Any] | None) -> list[str]:
     said = "CPU seconds on one thread, loading included, at the large sizes, where no other clock is named."
     lines = ["## What was to be reached", "", said, ""]
     if large is None:
         return [*lines, "Not measured yet: `make bench-full` does.", ""]
-    goals = list(goals_of(large))
+    goals = list(goals_of(results, large))
     judged = [g for g in goals if g.reached is not None]
     lines += [f"{sum(bool(g.reached) for g in judged)} of {len(judged)} goals reached.", ""]
     lines += ["| goal | found | reached |", "|---|---|---|"]
@@ -161,7 +163,7 @@ def _goals(large: dict[str, Any] | None) -> list[str]:
     return [*lines, ""]
 
 
-def goals_of(large: dict[str, Any]) -> Iterator[Goal]:
+def goals_of(results: Path, large: dict[str, Any]) -> Iterator[Goal]:
     """Yield the goals of the memory engine and of maintenance, as the measurements of the large sizes answer them."""
     workloads = large["workloads"] | large.get("analyses", {}).get("workloads", {})
     yield ahead("ahead of the best other engine", "cpu", workloads)
@@ -183,6 +185,7 @@ def goals_of(large: dict[str, Any]) -> Iterator[Goal]:
         yield Goal(f"{said}: under {most:g} CPU-s", f"{start:.2f} CPU-s", start < most)
     yield _insertion(large["insertion"])
     yield from goals_of_updates(large.get("updates", {}), large.get("bookkeeping", {}))
+    yield from goals_of_one_fact(rows_of_one_fact(results))
     yield from goals_of_hypertrees(large.get("hypertrees", {}))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report.equality import tables_of_equality
+from benchmarks.report.one_fact import rows_of_one_fact
 from benchmarks.report.rdf import tables_of_rdf
 from benchmarks.report.spark import tables_of_spark
 from benchmarks.report.updates import cell, typical
@@ -41,6 +42,16 @@ def updates(found: dict[str, Any]) -> list[str]:
         cells = [f"{t * 1e3:,.2f}" if t is not None else "" for t in (*took, anew)]
         lines.append(f"| `{name}` | {measured['facts']:,} | {' | '.join(cells)} |")
     return [*lines, ""]
+
+
+def one_fact(results: Path) -> list[str]:
+    """Return the times of updates of one fact by the default algorithm, and how many a stream makes."""
+    lines = ["| CPU ms | p50 | p99 | 100 facts | updates of a stream, by second |", "|---|--:|--:|--:|--:|"]
+    rows = [row for row in rows_of_one_fact(results) if row["algorithm"] == "adaptive"]
+    for row in rows:
+        took = f"{row['p50']:.3f} | {row['p99']:.3f} | {row['hundred']:.2f}"
+        lines.append(f"| `{row['program']}` | {took} | {row['stream']:,.0f} |")
+    return [*lines, ""] if rows else []
 
 
 def cycles(found: dict[str, Any]) -> list[str]:
