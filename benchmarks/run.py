@@ -141,7 +141,16 @@ THREADED = ("upheld", "souffle", "duckdb")
 #: streams with look-ahead, programs of many strata, and cycles.
 PARTS = ("engines", "analyses", "threads", "updates", "bookkeeping", "marking", "strata", "hypertrees")
 #: What is measured only when it is asked for, each by a script of its own.
-MORE = ("rdf", "equality", "aggregates", "changes.snapshots", "changes.tables", "streams.one_fact", "spark")
+MORE = (
+    "rdf",
+    "equality",
+    "aggregates",
+    "changes.snapshots",
+    "changes.tables",
+    "streams.one_fact",
+    "choices.judged",
+    "spark",
+)
 
 TEN_FACTS = """
 .decl edge(x:number, y:number)

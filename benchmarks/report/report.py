@@ -14,6 +14,7 @@ from benchmarks.places import REPORT, RESULTS
 from benchmarks.report import summary
 from benchmarks.report.aggregates import tables_of_aggregates
 from benchmarks.report.changes import tables_of_kept, tables_of_snapshots
+from benchmarks.report.choices import goals_of_choices, tables_of_choices
 from benchmarks.report.cycles import goals_of_hypertrees, tables_of_hypertrees
 from benchmarks.report.equality import tables_of_equality
 from benchmarks.report.goal import ANSWER, Goal
@@ -90,6 +91,7 @@ SUBJECTS = {
     "snapshots": "Snapshots of relations",
     "tables": "Tables kept up to date",
     "one-fact": "Updates of one fact",
+    "judged": "Choices of adaptive",
     "spark": "Pipelines on Spark",
 }
 
@@ -120,6 +122,7 @@ def subjects(results: Path, size: str, found: dict[str, Any]) -> dict[str, list[
         "snapshots": tables_of_snapshots(results, size),
         "tables": tables_of_kept(results, size),
         "one-fact": tables_of_one_fact(results, size),
+        "judged": tables_of_choices(results, size),
         "spark": tables_of_spark(results, size),
     }
 
@@ -186,6 +189,7 @@ def goals_of(results: Path, large: dict[str, Any]) -> Iterator[Goal]:
     yield _insertion(large["insertion"])
     yield from goals_of_updates(large.get("updates", {}), large.get("bookkeeping", {}))
     yield from goals_of_one_fact(rows_of_one_fact(results))
+    yield from goals_of_choices(results)
     yield from goals_of_hypertrees(large.get("hypertrees", {}))
 
 

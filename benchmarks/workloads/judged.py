@@ -69,13 +69,19 @@ def triples(things: int, r: np.random.Generator) -> Facts:
 
 _SIZES = "1 100 1% 10% 40%"
 
-#: By name, as `WORKLOADS` of `benchmarks.workloads.updates`.
-JUDGED: dict[str, Callable[[], Maintained]] = {
-    "dataflow": partial(drawn, rulesets.DATAFLOW, partial(definitions, 120, 40, 20), _SIZES),
-    "unreachable": partial(drawn, rulesets.UNREACHABLE, partial(instructions, 1_000, 30, 4), _SIZES),
-    "materials": partial(drawn, rulesets.MATERIALS, partial(materials, 3_000), _SIZES),
-    "star": partial(drawn, rulesets.STAR, partial(star, 5_000, 6_500, 0.3), _SIZES),
-    "hops": partial(drawn, rulesets.HOPS, partial(power_law, 1_000, 2_500, 0.5), _SIZES),
-    "points-to": partial(drawn, POINTS_TO, partial(points_to, 10_000), _SIZES),
-    "triples": partial(drawn, TRIPLES, partial(triples, 10_000), _SIZES),
-}
+
+def _programs(times: int) -> dict[str, Callable[[], Maintained]]:
+    """Return the programs by name, with facts that grow with a factor."""
+    return {
+        "dataflow": partial(drawn, rulesets.DATAFLOW, partial(definitions, 24 * times, 40, 20), _SIZES),
+        "unreachable": partial(drawn, rulesets.UNREACHABLE, partial(instructions, 200 * times, 30, 4), _SIZES),
+        "materials": partial(drawn, rulesets.MATERIALS, partial(materials, 600 * times), _SIZES),
+        "star": partial(drawn, rulesets.STAR, partial(star, 1_000 * times, 1_300 * times, 0.3), _SIZES),
+        "hops": partial(drawn, rulesets.HOPS, partial(power_law, 200 * times, 500 * times, 0.5), _SIZES),
+        "points-to": partial(drawn, POINTS_TO, partial(points_to, 2_000 * times), _SIZES),
+        "triples": partial(drawn, TRIPLES, partial(triples, 2_000 * times), _SIZES),
+    }
+
+
+#: By size and name, as `WORKLOADS` of `benchmarks.workloads.updates`.
+JUDGED = {"small": _programs(1), "large": _programs(5)}
