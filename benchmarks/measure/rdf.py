@@ -1,4 +1,4 @@
-"""Measure RDF: reading, OWL 2 RL beside other reasoners, one relation of triples beside many, and updates.
+"""Measure RDF: reading, OWL 2 RL beside other reasoners, and updates.
 
 python -m benchmarks.measure.rdf small       # 10,000 and 100,000 triples, in two minutes; `large` adds a million
 """
@@ -11,21 +11,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import upheld
-from benchmarks.measure.spending import Spent, spending
+from benchmarks.measure.spending import spending
 from benchmarks.places import CACHE, OTHERS, RESULTS, ROOT, command
 from benchmarks.report.rdf import REASONERS
 from benchmarks.workloads import campus_rdf
-from upheld.algebra.meter import Meter
 from upheld.engines.memory.kernels.jit import compile_kernels
-from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Program
-from upheld.runtime.statistics import Statistics
 
 SIZES = {"small": (10_000, 100_000), "large": (10_000, 100_000, 1_000_000)}
 #: Processor seconds after which a reasoner is stopped. One that took more than a tenth of them for a tenth of the
@@ -36,7 +32,6 @@ UPDATES = (1, 100, 5_000)
 
 def main() -> None:
     compile_kernels()
-    Meter.run = watched  # type: ignore[method-assign, assignment]
     parser = argparse.ArgumentParser(description="Measure RDF, and write benchmarks/results/SIZE-rdf.json.")
     parser.add_argument("size", choices=SIZES)
     parser.add_argument("--others", type=Path, default=OTHERS, help="a Python that has owlrl and reasonable")
@@ -52,7 +47,6 @@ def main() -> None:
         "date": time.strftime("%Y-%m-%d"),
         "reading": reading(largest, max(folders)),
         "reasoners": reasoners(folders, options.limit or LIMIT[options.size], options.others),
-        "relations": relations(largest),
         "updates": updates(largest),
     }
     (RESULTS / f"{options.size}-rdf.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -122,63 +116,6 @@ def too_slow(before: dict[str, Any], limit: int) -> str | None:
         return str(before["failed"]) if "machine" in before["failed"] else "not begun: fewer triples were too many"
     seconds = before["total"]["cpu"]
     return f"not begun: a tenth of the triples took {seconds:.0f} seconds" if 10 * seconds > limit else None
-
-
-deriving = Spent()
-unwatched = Meter.run
-
-
-@contextmanager
-def watched(meter: Meter) -> Iterator[Statistics]:
-    """Do as `Meter.run` does, and time it: what a materialisation takes besides is loading."""
-    with spending() as spent, unwatched(meter) as statistics:
-        yield statistics
-    deriving.wall, deriving.cpu = spent.wall, spent.cpu
-
-
-# -- one relation and many --------------------------------------------------------------------------------------------
-
-TYPE = campus_rdf.TYPE
-
-
-def split(atom: Atom) -> Atom:
-    """Return a triple as an atom of a relation for its class or property."""
-    subject, predicate, value = atom.terms
-    assert isinstance(predicate, Constant), "a rule over any property"
-    if predicate.value == TYPE:
-        assert isinstance(value, Constant), "a rule over any class"
-        return Atom(str(value.value), (subject,))
-    return Atom(str(predicate.value), (subject, value))
-
-
-def relations(folder: Path) -> dict[str, Any]:
-    """Return the processor seconds of the ontology's rules over one relation of triples, and over one for each word."""
-    program = upheld.rdf.translate(folder / "ontology.ttl").program
-    rules = [clause for clause in program.clauses if clause.heads[0].predicate == "triple"]
-    many = []
-    for rule in rules:
-        assert rule.body is not None, "a fact in the ontology"
-        parts = rule.body.formulas if isinstance(rule.body, Conjunction) else (rule.body,)
-        body = Conjunction(tuple(split(part) for part in parts if isinstance(part, Atom)))
-        many.append(Clause((split(rule.heads[0]),), body))
-    rows: list[tuple[str, ...]] = [
-        (str(s), str(p), str(o)) for s, p, o in upheld.rdf.read(folder / "data.nt")["triple"]
-    ]
-    facts: dict[str, list[tuple[str, ...]]] = {}
-    for s, p, o in rows:
-        facts.setdefault(o if p == TYPE else p, []).append((s,) if p == TYPE else (s, o))
-    programs = {"one": Program("dlog", clauses=tuple(rules)), "many": Program("dlog", clauses=tuple(many))}
-    given: dict[str, dict[str, list[tuple[str, ...]]]] = {"one": {"triple": rows}, "many": facts}
-    found: dict[str, Any] = {}
-    for name, program in programs.items():
-        seconds, derived = [], 0
-        for _ in range(3):
-            m = upheld.materialise(program, given[name], algorithm="rematerialise")
-            seconds.append(deriving.cpu)
-            derived = sum(len(m[relation]) for relation in m.relations)
-        found[name] = {"seconds": min(seconds), "facts": derived, "rules": len(program.clauses)}
-    print("relations", found, flush=True)
-    return found
 
 
 # -- updates ----------------------------------------------------------------------------------------------------------

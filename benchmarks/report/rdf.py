@@ -24,7 +24,7 @@ def tables_of_rdf(results: Path, size: str) -> list[str]:
     lines = [f"### RDF, {size} sizes", "", f"Measured on {found['date']}, in CPU seconds.", ""]
     for count, rows in found["reasoners"].items():
         lines += [f"OWL 2 RL over {int(count):,} triples of universities:", "", *_reasoners(rows), ""]
-    lines += [*_relations(found["relations"]), "", *_updates(found["updates"]), "", *_reading(found["reading"]), ""]
+    lines += [*_updates(found["updates"]), "", *_reading(found["reading"]), ""]
     return lines
 
 
@@ -43,15 +43,6 @@ def _reasoners(rows: dict[str, Any]) -> list[str]:
             f"| {row['entailed']:,}, {same} | {cpu / ours['total']['cpu']:.2f} |"
         )
     return lines
-
-
-def _relations(found: dict[str, Any]) -> list[str]:
-    one, many = found["one"], found["many"]
-    return [
-        f"The {one['rules']} rules of the ontology over one relation of triples took {one['seconds']:.2f} to derive "
-        f"all {one['facts']:,} facts; over a relation for each class and property {many['seconds']:.2f} for "
-        f"{many['facts']:,}. Loading is not in these.",
-    ]
 
 
 def _updates(found: dict[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from benchmarks.report.aggregates import tables_of_aggregates
 from benchmarks.report.changes import tables_of_kept, tables_of_snapshots
 from benchmarks.report.choices import goals_of_choices, tables_of_choices
 from benchmarks.report.cycles import goals_of_hypertrees, tables_of_hypertrees
-from benchmarks.report.equality import tables_of_equality
+from benchmarks.report.equality import goals_of_equality, tables_of_equality
 from benchmarks.report.goal import ANSWER, Goal
 from benchmarks.report.marking import tables_of_marking
 from benchmarks.report.one_fact import goals_of_one_fact, rows_of_one_fact, tables_of_one_fact
@@ -25,6 +25,7 @@ from benchmarks.report.rdf import tables_of_rdf
 from benchmarks.report.spark import tables_of_spark
 from benchmarks.report.strata import tables_of_strata
 from benchmarks.report.threads import goals_of_threads, tables_of_threads
+from benchmarks.report.triples import goals_of_triples, tables_of_triples
 from benchmarks.report.updates import goals_of_updates, tables_of_updates
 
 
@@ -86,6 +87,7 @@ SUBJECTS = {
     "marking": "Streams with a look ahead",
     "strata": "Many strata, many rules",
     "rdf": "RDF",
+    "triples": "One relation of triples",
     "equality": "Equality",
     "aggregates": "Aggregates",
     "snapshots": "Snapshots of relations",
@@ -117,6 +119,7 @@ def subjects(results: Path, size: str, found: dict[str, Any]) -> dict[str, list[
         "marking": tables_of_marking(results, size),
         "strata": tables_of_strata(results, size),
         "rdf": tables_of_rdf(results, size),
+        "triples": tables_of_triples(results, size),
         "equality": tables_of_equality(results, size),
         "aggregates": tables_of_aggregates(results, size),
         "snapshots": tables_of_snapshots(results, size),
@@ -190,6 +193,8 @@ def goals_of(results: Path, large: dict[str, Any]) -> Iterator[Goal]:
     yield from goals_of_updates(large.get("updates", {}), large.get("bookkeeping", {}))
     yield from goals_of_one_fact(rows_of_one_fact(results))
     yield from goals_of_choices(results)
+    yield from goals_of_triples(results)
+    yield from goals_of_equality(results)
     yield from goals_of_hypertrees(large.get("hypertrees", {}))
 
 

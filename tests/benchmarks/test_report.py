@@ -11,10 +11,12 @@ import pytest
 import benchmarks
 from benchmarks.places import HERE, REPORT, RESULTS
 from benchmarks.report.choices import Row, goals_of_choices, tables_of_choices, write_choices
+from benchmarks.report.equality import goals_of_equality
 from benchmarks.report.one_fact import goals_of_one_fact
 from benchmarks.report.report import write_report
 from benchmarks.report.spark import tables_of_spark, write_spark
 from benchmarks.report.threads import goals_of_threads, tables_of_threads
+from benchmarks.report.triples import goals_of_triples, tables_of_triples
 
 #: Modules that need a package which only `make bench` installs.
 OTHERS = {"benchmarks.engines.duckdb", "benchmarks.engines.duckdb_statements", "benchmarks.engines.egglog"}
@@ -120,3 +122,21 @@ def test_choices_are_judged_by_parts_of_the_rows(tmp_path):
     assert (first.reached, second.reached) == (True, False)
     assert second.found.startswith("9 of 10 rows within 1.5 times of the best (90%); at worst 1.6 (`hops`, insert 1); ")
     assert "| `hops` | insert 1 | 1.60 | `dred-c` | 1.00 | 1.60 |" in tables_of_choices(tmp_path, "large")
+
+
+def test_triples_and_equality_are_judged_by_ratios(tmp_path):
+    """One relation beside many, and rewriting beside axioms: the sizes in which it takes longer are named."""
+    assert [*goals_of_triples(tmp_path), *goals_of_equality(tmp_path), *tables_of_triples(tmp_path, "large")] == []
+    programs = {"one": {"seconds": 0.3, "facts": 9}, "many": {"seconds": 0.2, "facts": 9}}
+    triples = {"date": "2026-01-01", "load": [0.0, 0.0], "triples": 5, "rules": 2, "programs": programs}
+    (tmp_path / "large-triples.json").write_text(json.dumps(triples))
+    assert [goal.found for goal in goals_of_triples(tmp_path)] == ["1.50 times: 0.30 and 0.20 CPU-s"]
+    assert "| one relation of triples | 9 | 0.300 | 1.50 |" in tables_of_triples(tmp_path, "large")
+    rewritten = {"100": {"cpu": 0.5, "insert": 1.0}, "5000": {"cpu": 3.0, "insert": 1.0}}
+    axioms = {"100": {"cpu": 1.0, "insert": 1.0}, "5000": {"cpu": 2.0, "insert": 2.0}}
+    ways = {"rewrite adaptive": {"updates": rewritten}, "axioms adaptive": {"updates": axioms}}
+    (tmp_path / "large-equality.json").write_text(json.dumps({"ways": ways}))
+    assert [(goal.found, goal.reached) for goal in goals_of_equality(tmp_path)] == [
+        ("0.50 to 1.50 times as long; longer for 5,000 facts", False),
+        ("0.50 to 1.00 times as long", True),
+    ]
