@@ -58,10 +58,10 @@ lock: $(STAMP)  ## choose anew the versions that development uses (requirements-
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	    --quiet --output-file requirements-dev.lock
 
-bench: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure small sizes beside other engines, in about twenty minutes
+bench: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure small sizes beside other engines, in about twenty-five minutes
 	$(BIN)/python -m benchmarks.run small $(ARGS)
 
-bench-full: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure large sizes, which takes an hour or so
+bench-full: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure large sizes, which takes an hour and a half or so
 	$(BIN)/python -m benchmarks.run large $(ARGS)
 
 table: $(STAMP)  ## measure a table of the papers beside the printed one (ID=p5-table2, SIZE=small)

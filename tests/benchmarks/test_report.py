@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+import re
 
 import pytest
 
@@ -17,6 +18,7 @@ from benchmarks.report.report import write_report
 from benchmarks.report.spark import tables_of_spark, write_spark
 from benchmarks.report.threads import goals_of_threads, tables_of_threads
 from benchmarks.report.triples import goals_of_triples, tables_of_triples
+from benchmarks.run import MORE, PARTS, SCRIPTS
 
 #: Modules that need a package which only `make bench` installs.
 OTHERS = {"benchmarks.engines.duckdb", "benchmarks.engines.duckdb_statements", "benchmarks.engines.egglog"}
@@ -43,6 +45,20 @@ def test_the_summary_is_short():
 @pytest.mark.parametrize("module", [name for name in MODULES if name not in OTHERS])
 def test_modules_can_be_imported(module):
     importlib.import_module(module)
+
+
+@pytest.mark.parametrize("part", SCRIPTS + MORE)
+def test_a_part_with_a_script_of_its_own_can_be_run(part):
+    """`--parts NAME` runs the module of that name."""
+    assert callable(importlib.import_module(f"benchmarks.measure.{part}").main)
+
+
+def test_parts_are_in_the_readme():
+    """It lists those measured by default first, and then those that are measured when they are asked for."""
+    listed = re.findall(r"--parts ([\w.]+)\"", (HERE / "README.md").read_text(encoding="utf-8"))
+    default, asked_for = listed[: -len(MORE)], listed[-len(MORE) :]
+    assert {"engines", *default} == {*PARTS, *SCRIPTS}
+    assert set(asked_for) == set(MORE)
 
 
 def test_rows_of_spark_that_were_not_measured_stay(tmp_path):
