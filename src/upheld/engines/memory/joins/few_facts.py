@@ -88,7 +88,7 @@ class FewFacts:
         self._bench = Bench()
 
     def written(self, occurrence: Occurrence, kind: object, start: Callable[[Occurrence], Start]) -> Written | None:
-        """Return the plan of an atom of a rule as numbers; None if it does more than follow indexes."""
+        """Return the plan of an atom of a rule as numbers; None if it is not simple."""
         written: Written | None = occurrence.written.get(kind)
         if kind not in occurrence.written or (written is not None and written.plan.is_stale()):
             begin = start(occurrence)

@@ -4,15 +4,16 @@
            looked up first, the variables, and, where it is the only one and follows an index, the step, or -1; checks
            (pairs of a column and a constant), equal columns (pairs), variables (pairs of a column and register);
            the steps
-    step   where the next one is, whether all is known, table, index, truth, whether negated, whether its rank counts;
+    step   where the next one is, what it does, table, index, truth, whether negated, whether its rank counts;
            what is known, equal columns, variables
     head   table, and what is known
     first  the index that the first step looks into, -2 - table for the tuple index of a table, or -1 for none; how many
            values it looks for, and for each the column of the fact it begins with, or -1 and a constant; for an only
            step where each value of the head is from, and its column there, or the constant
 
-What is known is a triple for each column: the column, and the register that has its value, or -1 and a constant. Each
-list comes behind its length. Before all plans it says where they are, table by table.
+What is known is a triple for each column: the column, and the register that has its value, or -1 and a constant. A step
+that computes has its two operands there, and its result, if any, is its variable. Each list comes behind its length.
+Before all plans it says where they are, table by table.
 """
 
 from __future__ import annotations
@@ -28,16 +29,19 @@ import numpy.typing as npt
 
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels.addresses import address_of
-from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Place, Places, Plan, Step
+from upheld.engines.memory.plans.plan import AtomStep, BuiltinStep, ChoiceStep, Place, Places, Plan, Step
+from upheld.engines.memory.rounds.operations import Operation, operations
 from upheld.engines.memory.rounds.records import (
     A_CONSTANT,
     BY_VALUE,
     COUNT,
+    FOLLOWS,
     FROM_FACT,
     FROM_MATCH,
     GREW,
     INDEX_FIELDS,
     KNOWN_ROWS,
+    LOOKS_UP,
     NO_INDEX,
     NO_REGISTER,
     NO_STEP,
@@ -56,8 +60,8 @@ from upheld.engines.memory.rounds.records import (
     QUEUE_FIELDS,
     QUEUE_ROW,
     QUEUE_TABLE,
-    STEP_FILTERS,
     STEP_INDEX,
+    STEP_KIND,
     STEP_KNOWN,
     STEP_NEGATED,
     STEP_NEXT,
@@ -124,8 +128,12 @@ class Start:
 
     @property
     def is_simple(self) -> bool:
-        """Whether the plan only follows indexes and looks facts up."""
-        return all(isinstance(s, AtomStep) and (s.known or s.filters) for s in self.plan.steps)
+        """Whether the plan only follows indexes, looks facts up, and computes what kernels can."""
+        return all(
+            (isinstance(s, AtomStep) and bool(s.known or s.filters))
+            or (isinstance(s, BuiltinStep) and operations(s) is not None)
+            for s in self.plan.steps
+        )
 
 
 class Code:
@@ -219,24 +227,23 @@ class Code:
     def _add_plan(self, start: Start, table: int) -> int:
         """Write a plan, and return where it is."""
         plan, code = start.plan, self._code
-        self.registers = max(self.registers, 1 + len(plan.rule.variables()))
-        self.steps = max(self.steps, len(plan.steps))
         registers = {v: r for r, v in enumerate(plan.rule.variables())}
         at = len(code)
         self.rules.append(plan.rule)
         code += [0] * PLAN_CHECKS
         code[at + PLAN_RULE], code[at + PLAN_TABLE] = len(self.rules) - 1, table
         code[at + PLAN_TRUTH], code[at + PLAN_RANKED] = self._place(start.place), start.ranked
-        code[at + PLAN_STEPS], code[at + PLAN_ONLY_STEP] = len(plan.steps), NO_STEP
+        code[at + PLAN_ONLY_STEP] = NO_STEP
         self._add_atom(start.atom, registers, at)
         held = plan.start
         only = plan.steps[0] if len(plan.steps) == 1 else None
         if isinstance(only, AtomStep) and not only.filters and not len(only.equal):
             code[at + PLAN_ONLY_STEP] = len(code)
         for step in plan.steps:
-            assert isinstance(step, AtomStep), "a step that only follows an index or looks a fact up"
-            self._add_step(step, held, registers)
+            code[at + PLAN_STEPS] += self._add_step(step, held, registers)
             held = step.variables
+        self.registers = max(self.registers, 1 + len(registers))
+        self.steps = max(self.steps, code[at + PLAN_STEPS])
         code[at + PLAN_HEAD] = len(code)
         head, terms, constants = self._head(plan, held)
         code.append(head)
@@ -253,11 +260,10 @@ class Code:
 
     def _add_first(self, start: Start) -> None:
         """Write what the first step of a plan looks up."""
-        if not start.plan.steps:
+        step = start.plan.steps[0] if start.plan.steps else None
+        if not isinstance(step, AtomStep):
             self._code += [NO_INDEX, 0]
             return
-        step = start.plan.steps[0]
-        assert isinstance(step, AtomStep), "a step that only follows an index or looks a fact up"
         self._code += [TUPLE_INDEX - self._number(step.table) if step.filters else self._index(step)]
         self._code.append(len(step.known))
         columns = _columns(start.atom)
@@ -292,12 +298,39 @@ class Code:
         self._code[at + PLAN_VARIABLES] = len(self._code)
         self._add_pairs([(column, registers[v]) for v, column in first.items()])
 
-    def _add_step(self, step: AtomStep, held: tuple[str, ...], registers: dict[str, int]) -> None:
+    def _add_step(self, step: Step, held: tuple[str, ...], registers: dict[str, int]) -> int:
+        """Write a step, or one for each operation of a built-in; return how many were written."""
+        if isinstance(step, BuiltinStep):
+            computed = operations(step)
+            assert computed is not None, "a built-in that kernels can compute"
+            for operation in computed:
+                self._add_operation(operation, registers)
+            return len(computed)
+        assert isinstance(step, AtomStep), "a step that only follows an index or looks a fact up"
+        self._add_match(step, held, registers)
+        return 1
+
+    def _add_operation(self, operation: Operation, registers: dict[str, int]) -> None:
+        code, at = self._code, len(self._code)
+        code += [0] * STEP_KNOWN
+        code[at + STEP_KIND], code[at + STEP_INDEX] = operation.kind, NO_INDEX
+        code.append(len(operation.operands))
+        for k, operand in enumerate(operation.operands):
+            if isinstance(operand, Constant):
+                code += [k, NO_REGISTER, self._codec.constant(operand.value, operand.type)]
+            else:
+                code += [k, registers[operand], 0]
+        self._add_pairs([])
+        results = [operation.result] if operation.result is not None else []
+        self._add_pairs([(0, registers.setdefault(name, len(registers))) for name in results])
+        code[at + STEP_NEXT] = len(code)
+
+    def _add_match(self, step: AtomStep, held: tuple[str, ...], registers: dict[str, int]) -> None:
         code, at = self._code, len(self._code)
         index = NO_INDEX if step.filters else self._index(step)
         place = self._place(step.place)
         code += [0] * STEP_KNOWN
-        code[at + STEP_FILTERS], code[at + STEP_NEGATED] = step.filters, step.negated
+        code[at + STEP_KIND], code[at + STEP_NEGATED] = LOOKS_UP if step.filters else FOLLOWS, step.negated
         code[at + STEP_RANKED], code[at + STEP_TRUTH] = step.ranked, place
         code[at + STEP_TABLE], code[at + STEP_INDEX] = self._number(step.table), index
         self._add_known(step.known, step.terms, step.constants, held, registers)

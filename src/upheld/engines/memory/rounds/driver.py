@@ -2,7 +2,7 @@
 
 A round in Python costs a tenth of a millisecond however little it does, and a change may go through hundreds of them.
 The kernels implement what `algebra.rounds` expresses in operators, with the same facts, numbers and statistics. Rounds
-that are too large for them, and rules that compute, are left to the operators.
+that are too large for them, and rules that compute more than integers, are left to the operators.
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ from upheld.engines.memory.rounds.records import (
     BLOCK_HASH,
     BLOCK_LENGTH,
     BLOCKS,
+    COPY,
+    EQUAL,
     FIRST_INDEX,
     FIRST_VALUES,
     FLAGS,
@@ -49,7 +51,10 @@ from upheld.engines.memory.rounds.records import (
     LAST_MATCH,
     LEFT,
     LENGTH,
+    LESS,
+    LOOKS_UP,
     LOWEST,
+    MINUS,
     NARROWEST,
     NEXT,
     NO_INDEX,
@@ -68,6 +73,7 @@ from upheld.engines.memory.rounds.records import (
     PLAN_TABLE,
     PLAN_TRUTH,
     PLAN_VARIABLES,
+    PLUS,
     POOL,
     QUEUE_FIELDS,
     QUEUE_ROW,
@@ -77,15 +83,17 @@ from upheld.engines.memory.rounds.records import (
     SLOTS,
     SOURCE,
     SOURCE_VALUE,
-    STEP_FILTERS,
     STEP_INDEX,
+    STEP_KIND,
     STEP_KNOWN,
     STEP_NEGATED,
     STEP_NEXT,
     STEP_RANKED,
     STEP_TABLE,
     STEP_TRUTH,
+    TIMES,
     TUPLE_INDEX,
+    UNEQUAL,
     VALUES,
     WIDE,
     WIDEST,
@@ -194,6 +202,35 @@ def first_match(program, step, registers):
 
 
 @inner_kernel
+def compute(code, step, registers):
+    """Do the operation of a step on two values, and write its result, if it has one.
+
+    Return whether the comparison holds, if it is one, and whether the operation could be done: arithmetic is left to
+    the operators where a value has more than 32 bits, so that no result overflows.
+    """
+    operation, operands = number(code, step + STEP_KIND), step + STEP_KNOWN
+    left, right = known_value(code, operands, 0, registers), known_value(code, operands, 1, registers)
+    if operation < COPY:
+        if operation == EQUAL:
+            return left == right, True
+        if operation == UNEQUAL:
+            return left != right, True
+        return left < right if operation == LESS else left <= right, True
+    if operation > COPY and (min(left, right) < NARROWEST or max(left, right) > WIDEST):
+        return False, False
+    result = left
+    if operation == PLUS:
+        result = left + right
+    elif operation == MINUS:
+        result = left - right
+    elif operation == TIMES:
+        result = left * right
+    results = operands + LENGTH + KNOWN_FIELDS * number(code, operands) + LENGTH
+    write_int64(registers, number(code, results + RIGHT), result)
+    return True, True
+
+
+@inner_kernel
 def find_instances(program, at, row, work, lines, count, tried, most):
     """Write the instances that a row has as the atom with which the plan at `at` begins, after those in `lines`.
 
@@ -240,8 +277,14 @@ def follow_steps(program, at, work, lines, count, tried, most):
         step = stack[depth, AT_STEP]
         t, truth = number(code, step + STEP_TABLE), number(truths, number(code, step + STEP_TRUTH))
         equal = step + STEP_KNOWN + LENGTH + KNOWN_FIELDS * number(code, step + STEP_KNOWN)
-        match = np.int64(-1)
-        if number(code, step + STEP_FILTERS):
+        match, kind = np.int64(-1), number(code, step + STEP_KIND)
+        if kind > LOOKS_UP:
+            if entering:
+                entering, is_done = compute(code, step, registers)
+                if not is_done:
+                    return np.int64(-1), tried
+            tried += 1
+        elif kind == LOOKS_UP:
             if entering:
                 fill_in(code, step + STEP_KNOWN, registers, values)
                 slot = slot_of(tables, t, values, place_of(tables, t, values))

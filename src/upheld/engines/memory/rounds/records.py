@@ -33,7 +33,10 @@ BLOCK_FIELDS = 4
 #: The records of code, as `bytecode` describes them.
 PLAN_RULE, PLAN_TABLE, PLAN_TRUTH, PLAN_RANKED, PLAN_STEPS, PLAN_HEAD = range(6)
 PLAN_FIRST, PLAN_VARIABLES, PLAN_ONLY_STEP, PLAN_CHECKS = range(6, 10)
-STEP_NEXT, STEP_FILTERS, STEP_TABLE, STEP_INDEX, STEP_TRUTH, STEP_NEGATED, STEP_RANKED, STEP_KNOWN = range(8)
+STEP_NEXT, STEP_KIND, STEP_TABLE, STEP_INDEX, STEP_TRUTH, STEP_NEGATED, STEP_RANKED, STEP_KNOWN = range(8)
+#: Kinds of steps: to follow an index, to look a fact up, and operations, whose operands are written as known values.
+#: The first four of these compare and have no result.
+FOLLOWS, LOOKS_UP, EQUAL, UNEQUAL, LESS, AT_MOST, COPY, PLUS, MINUS, TIMES = range(10)
 HEAD_TABLE, HEAD_KNOWN = range(2)
 FIRST_INDEX, FIRST_VALUES = range(2)
 #: Instead of an index: none, and from here downwards the tuple index of a table.

@@ -2,7 +2,7 @@
 
 A round in Python costs a millisecond however little it does, and a change of one fact goes through ten or twenty. The
 kernel does what `maintain.counting` expresses in operators, with the same facts, numbers and statistics. Agendas that
-are too large for it, and rules that compute, are left to the operators.
+are too large for it, and rules that compute more than integers, are left to the operators.
 """
 
 from __future__ import annotations

@@ -278,7 +278,7 @@ class StrataCode(PlanCode):
             self._write_plan(at, where)
 
     def _write_plan(self, at: int, where: Where) -> None:
-        """Write the plan of a cell, if it only follows indexes."""
+        """Write the plan of a cell, if it is simple."""
         s, rule, position, is_negated = self._cells[at]
         assert self._columns.rank is not None, "plans of ranked support"
         start = self._matcher.start(rule, position, is_negated, where, (self._columns.rank, s))

@@ -16,6 +16,7 @@ from upheld.engines.memory.rounds.records import (
     BLOCKS,
     COUNT,
     DISTINCT_KEYS,
+    FOLLOWS,
     INDEX_FIELDS,
     INDEX_SHIFT,
     INDEX_SIZE,
@@ -35,8 +36,8 @@ from upheld.engines.memory.rounds.records import (
     QUEUE_ROW,
     QUEUE_TABLE,
     ROWS_AT_MOST,
-    STEP_FILTERS,
     STEP_INDEX,
+    STEP_KIND,
     STEP_KNOWN,
     STEP_NEXT,
     UNLISTED,
@@ -168,7 +169,7 @@ def plan_in(program, cell, state):
     variables = number(code, at + PLAN_VARIABLES)
     step = variables + LENGTH + PAIR_FIELDS * number(code, variables)
     for _ in range(number(code, at + PLAN_STEPS)):
-        if not number(code, step + STEP_FILTERS):
+        if number(code, step + STEP_KIND) == FOLLOWS:
             x = number(code, step + STEP_INDEX)
             if of_index(indexes, x, KNOWN_ROWS) != of_table(tables, of_index(indexes, x, OF_TABLE), COUNT):
                 if not index_more_rows(program, step, x, state):

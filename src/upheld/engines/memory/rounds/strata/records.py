@@ -32,7 +32,7 @@ UNWRITTEN_STRATUM, OTHER_STRATUM, EXPLICIT_STRATUM, RULED_STRATUM = range(4)
 #: where the patterns of its atoms are, or `NO_PATTERNS`; a pattern has a list of cells with plans.
 READ_TABLE, READ_OTHERS, READ_OWN, READ_NEGATED = range(LENGTH, LENGTH + 4)
 READ_FIELDS = 4
-#: Instead of a plan: one that has not been written, or that does more than follow indexes.
+#: Instead of a plan: one that has not been written, or that is not simple.
 UNWRITTEN_PLAN, OTHER_PLAN = -1, -2
 
 #: Patterns of the rows of a table, each with a number: how many shapes they have, and the shapes. A shape is where the
