@@ -13,6 +13,7 @@ import pytest
 import upheld
 from tests.engines.memory.storage.test_table import assert_whole
 from tests.helpers.streams.streams import Stream, random_stream
+from upheld.engines.memory.counters.bags import MemoryInstances
 from upheld.engines.memory.rounds import bytecode
 from upheld.engines.memory.rounds.levels import driver, kernel
 from upheld.engines.memory.rounds.levels.records import LOGGED_ADDED, OUTCOME
@@ -96,8 +97,10 @@ def test_twin(first, most, lines, enough):
         assert seen[TOO_LARGE] > 5
 
 
-def test_equals_the_reference():
+@pytest.mark.parametrize("most", [driver.MOST_ENTERED, 6, -1])
+def test_equals_the_reference(most, monkeypatch):
     """Numbers by round and levels are the reference's after every update of a program with two recursive atoms."""
+    monkeypatch.setattr(driver, "MOST_ENTERED", most)
     r = Random(7)
     links = [(r.randrange(12), r.randrange(12)) for _ in range(10)]
     mine, plain = (
@@ -122,6 +125,28 @@ def test_many_rounds_in_few_calls():
     assert gone.statistics.rounds > 5 * 98
     assert back.statistics.rounds > 5 * 98
     assert sum(count for outcome, count in seen.items() if outcome != "instances") == 2
+
+
+def test_lists_of_instances_that_are_listed_once_have_none_in_common(monkeypatch):
+    """A union of such lists is made without a look for instances that are in both."""
+    monkeypatch.setattr(driver, "MOST_ENTERED", -1)
+    r, unions = Random(8), [0, 0]
+    union = MemoryInstances.__or__
+
+    def checked(one, other):
+        both = union(one, other)
+        unions[both.listed_once] += 1
+        if both.listed_once:
+            assert len(set(both)) == len(both)
+        return both
+
+    monkeypatch.setattr(MemoryInstances, "__or__", checked)
+    links = [(r.randrange(12), r.randrange(12)) for _ in range(12)]
+    m = upheld.materialise(SAME, {"link": links}, algorithm="counting")
+    for _ in range(40):
+        gone, new = ([(r.randrange(12), r.randrange(12)) for _ in range(r.randint(0, 2))] for _ in range(2))
+        m.update(delete={"link": gone}, insert={"link": new})
+    assert min(unions) > 10
 
 
 def test_new_rows_in_many_rounds():

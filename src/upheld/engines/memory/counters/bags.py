@@ -175,8 +175,12 @@ class Group:
 class MemoryInstances:
     """Rule instances as bindings of all variables of their rules."""
 
-    def __init__(self, matcher: Matcher, groups: Iterable[Group], *, may_repeat: bool = False):
+    def __init__(
+        self, matcher: Matcher, groups: Iterable[Group], *, may_repeat: bool = False, listed_once: bool = False
+    ):
         self.matcher = matcher
+        #: Whether no other list of the same agenda has one of the instances, so that a union of lists has each once.
+        self.listed_once = listed_once
         self._groups = [g for g in groups if len(g)]
         #: Whether an instance may be in several groups. A union is made of instances that differ when somebody looks.
         self._may_repeat = may_repeat
@@ -208,7 +212,10 @@ class MemoryInstances:
         return sum(map(len, self.groups))
 
     def __or__(self, other: Instances) -> MemoryInstances:
-        return MemoryInstances(self.matcher, (*self._groups, *own_instances(other)._groups), may_repeat=True)
+        others = own_instances(other)
+        once = self.listed_once and others.listed_once
+        groups = (*self._groups, *others._groups)
+        return MemoryInstances(self.matcher, groups, may_repeat=not once, listed_once=once)
 
     def partition(self, facts: FactSet) -> tuple[MemoryInstances, MemoryInstances]:
         truth = membership(facts)

@@ -53,6 +53,8 @@ class MemoryTrace:
         self._entries: dict[Table, Entries] = {}
         self.context.holders.add(self)
         self._placed: list[tuple[Table, Rows]] = []
+        #: Whether a fact that had a level has got another one in this update.
+        self._has_moved = False
         self._small = LevelRounds(matcher)
 
     def gain(self, derivations: Bag, round: int) -> Settled:
@@ -151,8 +153,12 @@ class MemoryTrace:
             levels = table.column(self._new)
             self.context.journal.note(self._placed.clear)
             self.context.journal.note_values(table, self._new, rows)
-            self._placed.append((table, rows))
+            self._note_placed(table, rows)
             levels[rows] = round
+
+    def _note_placed(self, table: Table, rows: Rows) -> None:
+        self._placed.append((table, rows))
+        self._has_moved = self._has_moved or bool(table.column(self._old)[rows].any())
 
     def settle_levels(self) -> None:
         for table, rows in self._placed:
@@ -160,6 +166,7 @@ class MemoryTrace:
             self.context.journal.note_values(table, self._old, rows)
             old[rows] = table.column(self._new)[rows]
         self._placed.clear()
+        self._has_moved = False
 
     # -- small rounds --------------------------------------------------------------------------------------------------
 
@@ -172,7 +179,7 @@ class MemoryTrace:
     def has_placed(self, table: Table, rows: Rows) -> None:
         """Note that a kernel has given rows another new level. Whoever has called it undoes it, if need be."""
         self.context.journal.note(self._placed.clear)
-        self._placed.append((table, rows))
+        self._note_placed(table, rows)
 
     def take_back(self, table: Table, rows: Rows, amounts: Codes, round: int, done: npt.NDArray[np.int64]) -> None:
         """Subtract from the numbers of rows in a round, which have entries for it, and then write 1 to `done`."""
@@ -181,6 +188,14 @@ class MemoryTrace:
             count_kernels.add_by_round(rows, amounts, -1, round, first, entries.array, entries.used, done)
 
     # -- instances -----------------------------------------------------------------------------------------------------
+
+    def lists_once(self, *, old: bool) -> bool:
+        """Return whether each instance is listed at most once, for loss or for gain.
+
+        A loss is listed with none of the facts whose losses were. A gain is listed again only if a fact of its body
+        that was there appears in another round.
+        """
+        return old or not self._has_moved
 
     def by_round(self, found: Instances, stratum: Stratum, *, old: bool) -> dict[int, Instances]:
         groups: dict[int, list[Group]] = {}
@@ -192,7 +207,8 @@ class MemoryTrace:
                 continue
             for i in np.flatnonzero(np.bincount(rounds)).tolist():
                 groups.setdefault(i, []).append(group.chosen(rounds == i))
-        return {i: MemoryInstances(self.matcher, mine) for i, mine in groups.items()}
+        once = self.lists_once(old=old)
+        return {i: MemoryInstances(self.matcher, mine, listed_once=once) for i, mine in groups.items()}
 
     def _rounds(self, group: Group, stratum: Stratum, column: str) -> Codes:
         return np.maximum(group.highest(self.matcher, column, stratum), 0) + 1
@@ -203,8 +219,9 @@ class MemoryTrace:
         fire, quiet = [], []
         with (where := Where(self.context, P, N)):
             for group in own_instances(found).groups:
-                fires = self._rounds(group, stratum, self.levels(old=old)) == round
-                fires &= group.hold(self.matcher, where[Place.P], where[Place.N])
+                fires = group.hold(self.matcher, where[Place.P], where[Place.N])
+                if fires.any():  # no instance with a new fact did before
+                    fires &= self._rounds(group, stratum, self.levels(old=old)) == round
                 if fires.all():
                     fire.append(group)
                 elif not fires.any():

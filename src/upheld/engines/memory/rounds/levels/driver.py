@@ -100,6 +100,10 @@ class Levels(Protocol):
 
     def numbers_of(self, table: Table) -> Chains: ...
 
+    def lists_once(self, *, old: bool) -> bool:
+        """Return whether each instance is listed at most once, for loss or for gain."""
+        ...
+
     def has_placed(self, table: Table, rows: Rows) -> None:
         """Note that rows have another new level."""
         ...
@@ -368,8 +372,10 @@ class Run:
                 B = np.ascontiguousarray(entries[mine, BINDINGS : BINDINGS + len(rule.variables())].T)
                 rows = {id(atom): bodies[mine, k] for k, atom in enumerate(rule.positive)}
                 groups.setdefault(i, []).append(Group(rule, B, rows))
-        # One instance may be listed twice for a round: the union has it once.
-        return {i: MemoryInstances(self.matcher, mine, may_repeat=True) for i, mine in groups.items()}
+        once = self.trace.lists_once(old=kind == LOSS)
+        return {
+            i: MemoryInstances(self.matcher, mine, may_repeat=not once, listed_once=once) for i, mine in groups.items()
+        }
 
     def _facts(self, pairs: npt.NDArray[Any]) -> MemorySet:
         return Settled(self.context, dict(by_table(self.code.tables, pairs))) if len(pairs) else nothing(self.context)
