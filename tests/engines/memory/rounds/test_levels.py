@@ -162,6 +162,16 @@ def test_new_rows_in_many_rounds():
     assert numbers(m) == numbers(upheld.materialise(rules, left, engine="reference", algorithm="counting"))
 
 
+def test_room_for_rounds_is_kept():
+    """An update through many rounds stops for want of room once; the next one has it."""
+    m = upheld.materialise(CLOSURE, {"edge": [(i, i + 1) for i in range(50)]}, algorithm="counting")
+    with patch.object(driver, "FIRST_ROOM", 16), outcomes() as first:
+        m.update(delete={"edge": [(0, 1)]})
+    with patch.object(driver, "FIRST_ROOM", 16), outcomes() as second:
+        m.update(insert={"edge": [(0, 1)]})
+    assert first[WANTS_ROOM] > second.get(WANTS_ROOM, 0)
+
+
 def test_values_that_a_table_has_no_room_for():
     """A head whose table must become wider is entered by the operators, listed by them or in a call of the kernel."""
     rules = "a(x) :- e(x). d(x) :- a(x). b(x) :- d(x), c(x). a(x) :- b(x)."

@@ -164,6 +164,8 @@ class Arrays:
         self.bodies: Pairs = np.empty((0, 0), np.int32)
         self.listed = self.seen = np.empty(0, np.int32)
         self.lists = tuple(np.empty((0, 2), np.int32) for _ in range(3))
+        #: The most rounds that a run has had room for: the next one begins with as many.
+        self.rounds = 0
 
     def make_room(self, count: int, bindings: int, atoms: int) -> None:
         """Make room for `count` entries, each with bindings and atoms; the entries so far stay."""
@@ -210,7 +212,7 @@ class Run:
         self.context: Context = rounds.context
         self.matcher, self.arrays = rounds.matcher, rounds.arrays
         self.trace, self.s, self.code, self.sets = trace, s, code, sets
-        self.chains = self._no_chains(FIRST_ROOM)
+        self.chains = self._no_chains(max(FIRST_ROOM, rounds.arrays.rounds))
         self.met: Numbers = np.zeros((GAIN + 1, len(code.rules)), np.int64)
         self.state: Numbers = np.zeros(WANTED + 1, np.int64)
         self.state[FREE_FIRST] = -1
@@ -271,6 +273,7 @@ class Run:
             return False
         self.arrays.make_room(2 * entries, 0, 0)
         self.chains = np.concatenate([self.chains, self._no_chains(rounds)], axis=1)
+        self.arrays.rounds = 2 * rounds
         return True
 
     # -- what the kernel is given --------------------------------------------------------------------------------------
