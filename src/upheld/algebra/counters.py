@@ -66,8 +66,12 @@ class UnreadChange(Protocol):
     """The rows of `ChangedRows`, which are read when somebody looks at them; sides are numbered as there."""
 
     @property
-    def sizes(self) -> Sequence[Mapping[str, int]]:
-        """For each side the number of rows of each relation that has any."""
+    def counts(self) -> Sequence[int]:
+        """The numbers of deleted, inserted, retracted and asserted rows."""
+        ...
+
+    def sizes(self, side: int) -> Mapping[str, int]:
+        """Return the number of rows of each relation that has any, on a side."""
         ...
 
     def read(self, side: int) -> Mapping[str, Iterable[tuple[Value, ...]]]:

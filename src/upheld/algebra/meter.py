@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from upheld.dataclass import dataclass
+from upheld.algebra.work import Work, WorkDone
 from upheld.errors import LimitReached, Problem, quote
 from upheld.language.core import Rule
 from upheld.runtime.limits import Budget, Limits, enter_budget, leave_budget, open_budget
@@ -16,25 +16,6 @@ from upheld.runtime.statistics import DEFAULT_PHASE, Statistics, current_phase
 
 #: Told now and then how far a run has come, and which rule keeps it busy.
 Watcher = Callable[[Statistics, Rule | None], None]
-
-
-@dataclass(slots=True)
-class Work:
-    """Rule instances considered, facts found, and seconds."""
-
-    instances: int = 0
-    facts: int = 0
-    seconds: float = 0.0
-
-    def add(self, other: Work) -> None:
-        """Add other work to this."""
-        self.instances += other.instances
-        self.facts += other.facts
-        self.seconds += other.seconds
-
-
-#: Work by phase and rule. Work on sets, such as the facts that rounds find, has no rule.
-WorkByRule = dict[tuple[str, Rule | None], Work]
 
 
 class Reports(Protocol):
@@ -72,7 +53,7 @@ class Meter:
         #: Called at the end of each run, whether it has succeeded or not.
         self.ended: Callable[[Statistics], None] | None = None
         #: The work of the run by phase and rule. The time between two reports is the time of the second one.
-        self.work: WorkByRule = {}
+        self.done = WorkDone()
         self._reported = self._started
         #: The work of the rule that was reported last, to whose stratum the facts of a round belong, and of the last
         #: rule for each relation: strata may have their rounds together.
@@ -93,7 +74,7 @@ class Meter:
         """Start counting afresh; the statistics of the run are complete when the block ends."""
         self.statistics = Statistics()
         self._started = self._reported = time.monotonic()
-        self.work, self._last, self._last_for = {}, None, {}
+        self.done, self._last, self._last_for = WorkDone(), None, {}
         self._busy.clear()
         self._latest.clear()
         self._at = None
@@ -112,7 +93,7 @@ class Meter:
         finally:
             leave_budget(outer_budget)
             current_phase.set(outer)
-            self._report(DEFAULT_PHASE, None)
+            self.done.note((DEFAULT_PHASE, {}, 0, self._lap()))
             statistics.seconds = self._reported - self._started
             if self.ended is not None:
                 self.ended(statistics)
@@ -137,10 +118,9 @@ class Meter:
         """
         if not rules:
             return
-        phase, now, total = phase or current_phase.get(), time.monotonic(), sum(counts)
-        spent, self._reported = now - self._reported, now
+        phase, spent, total = phase or current_phase.get(), self._lap(), sum(counts)
         self.statistics.instances[phase] += total
-        busy, last_for, work_of = self._busy, self._last_for, self._work_of
+        busy, last_for, work_of = self._busy, self._last_for, self.done.of
         for rule, count in zip(rules, counts, strict=True):
             busy[rule] = busy.get(rule, 0) + count  # `+=` calls a method of `Counter` for a rule that is new
             work = last_for[rule.head.predicate] = work_of(phase, rule)
@@ -149,18 +129,40 @@ class Meter:
         self._last = work
         self.tried(rules[-1], total)
 
-    def _work_of(self, phase: str, rule: Rule | None) -> Work:
-        work = self.work.get((phase, rule))
-        if work is None:
-            work = self.work[phase, rule] = Work()
-        return work
+    def _lap(self) -> float:
+        """Return the seconds since the last report."""
+        now = time.monotonic()
+        spent, self._reported = now - self._reported, now
+        return spent
 
     def _report(self, phase: str, rule: Rule | None) -> Work:
         """Return the work of a rule in a phase, which the time since the last report belongs to."""
-        now, work = time.monotonic(), self._work_of(phase, rule)
-        work.seconds += now - self._reported
-        self._reported = now
+        work = self.done.of(phase, rule)
+        work.seconds += self._lap()
         return work
+
+    def small_rounds(self, phase: str, instances: Mapping[Rule, int], facts: int, rounds: int) -> None:
+        """Note some rounds of a small update, which one call of a kernel has made.
+
+        So many instances of rules were considered, and this many facts found.
+        """
+        statistics, limits, total = self.statistics, self.limits, sum(instances.values())
+        self.done.note((phase, instances, facts, self._lap()))
+        if total:
+            statistics.instances[phase] = statistics.instances.get(phase, 0) + total
+        before = statistics.rounds
+        statistics.rounds, statistics.facts = before + rounds, statistics.facts + facts
+        self._since_look += total
+        if (
+            statistics.rounds >> 6 != before >> 6
+            or self.watcher is not None
+            or self._since_look >= self._LOOK_EVERY
+            or (limits.rounds is not None and statistics.rounds > limits.rounds)
+            or (limits.facts is not None and statistics.facts > limits.facts)
+        ):
+            self._busy.update(instances)
+            self._check_rounds()
+            self.look(next(iter(instances), None))
 
     def tried(self, rule: Rule, count: int) -> None:
         """Note that facts were tried for a body atom of a rule: a join that finds nothing is stopped as well."""
@@ -184,7 +186,7 @@ class Meter:
 
         `by_relation` counts the facts of each relation; it is asked if several rules were at work.
         """
-        statistics, limits = self.statistics, self.limits
+        statistics = self.statistics
         statistics.rounds += rounds
         statistics.facts += facts
         self._report(phase or current_phase.get(), None).facts += facts
@@ -196,12 +198,17 @@ class Meter:
                     self._last_for.get(relation, self._last).facts += count
         if self._busy:
             self._latest, self._busy = self._busy, Counter()
+        self._check_rounds()
+        if statistics.rounds % 64 == 0 or self.watcher is not None:
+            self.look()
+
+    def _check_rounds(self) -> None:
+        """Stop the run if there were too many rounds, or facts."""
+        statistics, limits = self.statistics, self.limits
         if limits.rounds is not None and statistics.rounds > limits.rounds:
             self._stop("rounds", f"{limits.rounds} rounds")
         if limits.facts is not None and statistics.facts > limits.facts:
             self._stop("facts", f"{limits.facts} facts")
-        if statistics.rounds % 64 == 0 or self.watcher is not None:
-            self.look()
 
     def look(self, rule: Rule | None = None) -> None:
         """Stop the run if it has used up its time or memory. For engines to call within long work on a rule."""

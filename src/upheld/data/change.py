@@ -11,7 +11,7 @@ from upheld.data.columns import Row
 from upheld.data.relation import Relation
 from upheld.dataclass import dataclass
 from upheld.errors import Problem, UsageError, count, nearest, quote
-from upheld.language.core import Predicate
+from upheld.language.core import Core, Predicate
 from upheld.pages.markup import Markup, element, first_rows, joined
 from upheld.runtime.statistics import Statistics
 from upheld.source import Span
@@ -29,8 +29,12 @@ class UnreadRows(Protocol):
     """Rows by side of a change and by relation, which are read when somebody looks at them."""
 
     @property
-    def sizes(self) -> Sequence[Mapping[str, int]]:
-        """For each side the number of rows of each relation."""
+    def counts(self) -> Sequence[int]:
+        """The numbers of deleted, inserted, retracted and asserted rows."""
+        ...
+
+    def sizes(self, side: int) -> Mapping[str, int]:
+        """Return the number of rows of each relation that has any."""
         ...
 
     def read(self, side: int) -> Mapping[str, Iterable[Row]]: ...
@@ -38,10 +42,6 @@ class UnreadRows(Protocol):
 
 #: The numbers of the sides of a change that is not read yet, as `ChangedRows` has them.
 _SIDES = {"deleted": 0, "inserted": 1, "retracted": 2, "asserted": 3, "ignored": 4}
-
-
-def _without_hidden(sizes: Mapping[str, int], predicates: Mapping[str, Predicate]) -> Mapping[str, int]:
-    return {name: size for name, size in sizes.items() if not predicates[name].hidden} if sizes else sizes
 
 
 class ByRelation(Mapping[str, Relation]):
@@ -133,7 +133,8 @@ class ByRelation(Mapping[str, Relation]):
         unread = self._unread
         if unread is None:
             return {name: relation.known_size or 0 for name, relation in self._read.items()}
-        return _without_hidden(unread.sizes[self._side], self._predicates)
+        sizes = unread.sizes(self._side)
+        return {name: size for name, size in sizes.items() if not self._predicates[name].hidden}
 
     def keep_own_codes(self) -> None:
         """Let go of the tables of an engine that rows were to be read from. Rows that are unread have none."""
@@ -178,7 +179,8 @@ class Change:
             if side is None or unread is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             # Another thread may have made it in between: all see the same.
-            return vars(self).setdefault(name, ByRelation.of_side(*unread, side))
+            core, rows = unread
+            return vars(self).setdefault(name, ByRelation.of_side(core.predicates, rows, side))
 
     def __getstate__(self) -> dict[str, object]:
         return {f.name: getattr(self, f.name) for f in fields(self)}  # not what sides are made of: it stays behind
@@ -275,7 +277,7 @@ class Change:
 
 
 def unread_change(
-    predicates: Mapping[str, Predicate],
+    core: Core,
     rows: UnreadRows,
     statistics: Statistics,
     updates: tuple[int, ...],
@@ -283,7 +285,7 @@ def unread_change(
 ) -> Change:
     """Return a change whose sides are made when somebody looks at them: few updates have anybody who does."""
     change = Change.__new__(Change)
-    vars(change).update(statistics=statistics, updates=updates, violations=violations, _unread=(predicates, rows))
+    vars(change).update(statistics=statistics, updates=updates, violations=violations, _unread=(core, rows))
     return change
 
 
@@ -292,11 +294,15 @@ def known_sizes(change: Change) -> list[Mapping[str, int]]:
 
     Of rows that are still being computed, only sizes that are known without work.
     """
+    return [side.known_sizes() for side in (change.deleted, change.inserted, change.retracted, change.asserted)]
+
+
+def known_counts(change: Change) -> Sequence[int]:
+    """Return how many facts a change has deleted, inserted, retracted and asserted, as `known_sizes` knows them."""
     unread = vars(change).get("_unread")
-    if unread is None:
-        return [side.known_sizes() for side in (change.deleted, change.inserted, change.retracted, change.asserted)]
-    predicates, rows = unread
-    return [_without_hidden(sizes, predicates) for sizes in rows.sizes[:4]]
+    if unread is None or unread[0].hidden:
+        return [sum(sizes.values()) for sizes in known_sizes(change)]
+    return unread[1].counts
 
 
 def relation_of(predicate: Predicate, rows: Iterable[Row]) -> Relation:

@@ -204,6 +204,11 @@ class Core:
         """The relations with violations of constraints, by name."""
         return {name: predicate for name, predicate in self.predicates.items() if predicate.constraint}
 
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """The relations that users do not see."""
+        return frozenset(name for name, predicate in self.predicates.items() if predicate.hidden)
+
     def with_columns(self, columns: Mapping[str, tuple[str, ...]]) -> Core:
         """Return the program with other names for the columns of some of its relations."""
         named = {

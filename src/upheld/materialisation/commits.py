@@ -81,7 +81,7 @@ class Commits(Lifecycle):
                 transaction.changes.append(change)
                 if undo is not None:
                     transaction.claims.append(undo)
-                transaction.work.append(engine.meter.work)
+                transaction.work.append(engine.meter.done)
                 self._history.advance(change, version)
                 return change
             programs = (self._written, edited.written) if edited is not None else None
@@ -94,7 +94,7 @@ class Commits(Lifecycle):
             if edited is not None:
                 self._follow(edited)
             self._history.advance(change, version)
-            self._costs.note(change, engine.meter.work)
+            self._costs.note(change, engine.meter.done)
             log_update(version.number, change, self.algorithm)
         except BaseException:
             self._algorithm = before
@@ -138,7 +138,7 @@ class Commits(Lifecycle):
                 if unread is not None:
                     if core.constraints:
                         resolved, violations = (_violations_in(core, unread, side) for side in (0, 1))
-                    change = unread_change(predicates, unread, statistics, updates, violations)
+                    change = unread_change(self._core, unread, statistics, updates, violations)
                 else:
                     E_minus, E_plus, ignored = effect if isinstance(effect, tuple) else effect()
                     outcome = self._update(E_minus, E_plus, ahead, edited)
@@ -250,4 +250,4 @@ class Commits(Lifecycle):
 
 def _violations_in(core: Core, change: UnreadChange, side: int) -> Mapping[str, Relation]:
     """Return the violations of constraints on a side of a change, which is read only if there are any."""
-    return violations_among(core, change.read(side)) if core.constraints.keys() & change.sizes[side].keys() else {}
+    return violations_among(core, change.read(side)) if core.constraints.keys() & change.sizes(side).keys() else {}

@@ -185,7 +185,7 @@ class Lifecycle(Inspection):
                 self._decompose(E, *self._options)
             self._report_progress(progress)
             self._state = represented.materialise(self._algorithm, self._strata, reopened)
-        self._costs.begin(self.statistics, self._engine.meter.work)
+        self._costs.begin(self.statistics, self._engine.meter.done)
         log_materialisation(self.statistics, self.algorithm)
         if reopened is not None and (reopened.then or reopened.now):
             with interrupted_once() as interruptions:

@@ -141,7 +141,7 @@ def test_what_is_kept_for_profiles_is_bounded():
     m = upheld.materialise("q(x) :- p(x).", {"p": [1]})
     change, costs = m.update(insert={"p": [2]}), Costs()
     for _ in range(UPDATES_KEPT + 5):
-        costs.note(change, m._engine.meter.work)
+        costs.note(change, m._engine.meter.done)
     profile = costs.profile("adaptive", {}, lambda rule: 0)
     assert (profile.updates, len(profile.runs), profile.runs[1].update) == (UPDATES_KEPT + 5, UPDATES_KEPT + 1, 6)
     assert f"the last {UPDATES_KEPT:,} of {UPDATES_KEPT + 5:,}" in profile.to_html()
@@ -152,7 +152,7 @@ def test_rules_in_one_piece_of_work_share_its_time():
     meter, rules = Meter(), upheld.materialise(RULES, CHAIN)._core.rules
     meter._reported -= 4.0
     meter.instances_together(rules[:2], [1, 3])
-    seconds = [work.seconds for work in meter.work.values()]
+    seconds = [work.seconds for work in meter.done.by_rule().values()]
     assert seconds == pytest.approx([1.0, 3.0], abs=0.5)
 
 

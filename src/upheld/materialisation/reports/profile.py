@@ -9,8 +9,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from upheld.algebra.meter import Work, WorkByRule
-from upheld.data.change import Change, known_sizes
+from upheld.algebra.work import Work, WorkDone
+from upheld.data.change import Change, known_counts
 from upheld.data.factfiles.replacement import Replacement, unwritable
 from upheld.dataclass import dataclass
 from upheld.errors import FactsError, count
@@ -174,39 +174,32 @@ class Costs:
     """The costs of a materialisation and its updates so far. Its size does not grow with their number."""
 
     def __init__(self) -> None:
-        self._work: WorkByRule = {}
+        self._work = WorkDone()
         #: The numbers of a `RunCost` for each of the last updates.
         self._runs: deque[_Numbers] = deque(maxlen=UPDATES_KEPT)
         self._first: _Numbers = (0, 0.0, 0, 0, 0, 0, 0, 1)
         self.updates = 0
 
-    def begin(self, statistics: Statistics, work: WorkByRule) -> None:
+    def begin(self, statistics: Statistics, work: WorkDone) -> None:
         """Note what it took to materialise."""
-        self._work = {}
+        self._work = WorkDone()
         self._first = _cost(0, statistics, 0, 0)
-        self._add(work)
+        self._work.add(work)
 
-    def note(self, change: Change, *work: WorkByRule) -> None:
+    def note(self, change: Change, *work: WorkDone) -> None:
         """Note what it took to make an update, or the updates of a transaction."""
         self.updates += 1
-        deleted, inserted = (sum(sizes.values()) for sizes in known_sizes(change)[:2])
+        deleted, inserted, *_ = known_counts(change)
         self._runs.append(_cost(self.updates, change.statistics, inserted, deleted))
         for part in work:
-            self._add(part)
-
-    def _add(self, work: WorkByRule) -> None:
-        for key, more in work.items():
-            total = self._work.get(key)
-            if total is None:
-                total = self._work[key] = Work()
-            total.add(more)
+            self._work.add(part)
 
     def profile(self, algorithm: str, strata: Mapping[Rule, int], facts_of: Callable[[Rule], int | None]) -> Profile:
         """Return the costs so far, of rules with their strata; `facts_of` counts the facts that a rule derives."""
         by_rule: dict[Rule | None, Work] = {rule: Work() for rule in strata}
         by_phase: dict[str, Work] = {}
         by_stratum = {number: Work() for number in strata.values()}
-        for (phase, rule), work in self._work.items():
+        for (phase, rule), work in self._work.by_rule().items():
             # The facts of a round are noted without a rule, and once more for the rule that was reported last.
             of_phase = work if rule is None else replace(work, facts=0)
             by_phase.setdefault(phase, Work()).add(of_phase)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from upheld.algebra.engine import Attempt, Engine
-from upheld.algebra.meter import WorkByRule
+from upheld.algebra.work import WorkDone
 from upheld.data.change import ByRelation, Change, relation_of
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
@@ -82,7 +82,7 @@ class Part:
         self.changes: list[Change] = []
         #: The violations that went with each change, and the work of each.
         self.resolved: list[Mapping[str, Relation]] = []
-        self.work: list[WorkByRule] = []
+        self.work: list[WorkDone] = []
         #: The claims of sources that each update has changed, as they were before it.
         self.claims: list[Claimed] = []
         self._engine, self._state = engine, state

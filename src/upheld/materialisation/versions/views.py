@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-from upheld.data.change import Change, known_sizes
+from upheld.data.change import Change, known_counts, known_sizes
 from upheld.data.columns import Columns, Row
 from upheld.data.relation import Relation
 from upheld.errors import Problem
@@ -47,13 +47,13 @@ class Version:
 
     def after(self, change: Change, core: Core) -> Version:
         """Return a version that a change leads to, which is not known to this one yet, of the program from then on."""
-        sizes, rows = self.sizes.copy(), 1
-        for (explicit, sign), changed in zip(_SIDES, known_sizes(change), strict=True):
-            for name, size in changed.items():
-                rows += size
-                if (name, explicit) in sizes:
-                    sizes[name, explicit] += sign * size
-        return Version(core, self.number + 1, self.age + rows, sizes)
+        sizes = self.sizes.copy()
+        if sizes:
+            for (explicit, sign), changed in zip(_SIDES, known_sizes(change), strict=True):
+                for name, size in changed.items():
+                    if (name, explicit) in sizes:
+                        sizes[name, explicit] += sign * size
+        return Version(core, self.number + 1, self.age + 1 + sum(known_counts(change)), sizes)
 
     def changes(self) -> Iterator[Change]:
         """Yield the changes that were made since, the first one first."""

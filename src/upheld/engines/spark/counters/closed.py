@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet
+from upheld.algebra.work import WorkDone
 from upheld.engines.memory.counters.numbers import MemoryRanks
 from upheld.engines.memory.rounds.strata.small_strata import MOST_SEEDS
 from upheld.engines.memory.sets.expressions import MemorySet
@@ -122,14 +123,14 @@ class Alone:
     def _begin(self, strata: Iterable[Stratum]) -> dict[Stratum, int]:
         """Begin to count anew, and return the sums of strata before."""
         meter = self.context.local.meter
-        meter.work, meter.statistics = {}, Statistics()
+        meter.done, meter.statistics = WorkDone(), Statistics()
         return {s: self.ranks.derivations(s) for s in strata}
 
     def _work(self, strata: Stratification, before: Mapping[Stratum, int]) -> Work:
         """Return the work since it was begun."""
         meter, numbers = self.context.local.meter, self.closed(strata).numbers
         instances, facts = Counter[tuple[str, int]](), Counter[str]()
-        for (phase, rule), work in meter.work.items():
+        for (phase, rule), work in meter.done.by_rule().items():
             if rule is None:
                 facts[phase] += work.facts
             elif work.instances:

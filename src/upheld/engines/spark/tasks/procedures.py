@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
-from upheld.algebra.meter import Meter, Work
+from upheld.algebra.meter import Meter
+from upheld.algebra.work import Work, WorkDone
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.counters.numbers import PartitionedNumbers, PartitionedRanks
 from upheld.engines.spark.counters.trace import PartitionedTrace
@@ -109,9 +110,9 @@ def carry_out(task: Objects, function: Callable[..., Any], arguments: Sequence[A
 @contextmanager
 def _counting(meter: Meter) -> Iterator[tuple[Statistics, list[tuple[tuple[str, Rule | None], Work]]]]:
     """Count the work of a block by itself; limits go on to count all work of the run."""
-    before, outer = summed([meter.statistics]), meter.work
+    before, outer = summed([meter.statistics]), meter.done
     counted, work = Statistics(), list[tuple[tuple[str, Rule | None], Work]]()
-    meter.work = {}
+    meter.done = WorkDone()
     try:
         yield counted, work
     finally:
@@ -126,8 +127,8 @@ def _counting(meter: Meter) -> Iterator[tuple[Statistics, list[tuple[tuple[str, 
         )
         counted.rounds, counted.facts = now.rounds - before.rounds, now.facts - before.facts
         counted.choices = now.choices[len(before.choices) :]
-        work += meter.work.items()
-        meter.work = outer
+        work += meter.done.by_rule().items()
+        meter.done = outer
 
 
 @contextmanager
@@ -245,4 +246,4 @@ def tell_meter(meter: Meter, statistics: Statistics, work: Iterable[tuple[str, R
     mine.facts += statistics.facts
     mine.choices += statistics.choices
     for phase, rule, done in work:
-        meter.work.setdefault((phase, rule), Work()).add(done)
+        meter.done.of(phase, rule).add(done)

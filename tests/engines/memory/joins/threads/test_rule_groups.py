@@ -181,7 +181,7 @@ def test_profile():
     def lines(threads: int) -> list[tuple[object, ...]]:
         with small_pieces():
             m = upheld.materialise(PROGRAM, {"edge": edges(25, 60)}, algorithm="rematerialise", threads=threads)
-        work = m._engine.meter.work
+        work = m._engine.meter.done.by_rule()
         return [(phase, str(rule), one.instances, one.facts) for (phase, rule), one in work.items()]
 
     expected = sorted(lines(1), key=str)

@@ -57,7 +57,9 @@ from upheld.engines.memory.rounds.strata.records import (
 )
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import EVERYTHING, Spelling, Truth
+from upheld.language.core import Rule
 from upheld.runtime.interruptions import uninterrupted
+from upheld.runtime.statistics import DEFAULT_PHASE
 
 #: The line of a plan that has found no derivations.
 _NOT_MET: Numbers = np.array([0, 0, UNLISTED], np.int64)
@@ -261,26 +263,26 @@ class Calls:
         rounds, lost, gained = map(operator.sub, now, self._told)
         self._told = now
         self._shared.maintained += int(state[STRATA_DONE]) if state[STRATA_OUTCOME] != LEFT_OVER else 0
-        plans = self._take_met()
+        met = self._take_met() if state[FIRST_MET] != NOBODY else ()
         for phase, which, facts in (("deletion", IN_DELETION, lost), ("insertion", IN_INSERTION, gained)):
-            mine = [(plan, met[which]) for plan, met in plans if met[which]]
-            if mine:
-                meter.instances_together([rules[plan] for plan, _ in mine], [count for _, count in mine], phase)
-            if facts or (mine and rounds):
-                meter.round(facts, rounds, phase)
+            instances: dict[Rule, int] = {}
+            for plan, found in met:
+                if count := found[which]:
+                    instances[rules[plan]] = instances.get(rules[plan], 0) + count
+            if instances or facts:
+                meter.small_rounds(phase, instances, facts, rounds)
                 rounds = 0
         if rounds or more_rounds:
-            meter.round(more_facts, rounds + more_rounds)
+            meter.small_rounds(DEFAULT_PHASE, {}, more_facts, rounds + more_rounds)
 
     def _take_met(self) -> list[tuple[int, list[int]]]:
         """Return the plans that have found derivations, with their number by phase, and begin to count anew."""
         state, met, taken = self.state, self._code.met, []
         plan = int(state[FIRST_MET])
         while plan != NOBODY:
-            line = met[plan]
-            numbers = line.tolist()
+            numbers = met[plan].tolist()
             taken.append((plan, numbers))
-            line[:] = _NOT_MET
+            met[plan] = _NOT_MET
             plan = numbers[NEXT_MET]
         state[FIRST_MET] = NOBODY
         return sorted(taken)

@@ -57,7 +57,6 @@ RowsByTable = Mapping[Table, Rows]
 
 #: Most changes have two sides or three.
 _NO_ROWS: RowsByTable = {}
-_NO_SIZES: Mapping[str, int] = {}
 
 
 class MemoryUpdate(Calls):
@@ -113,18 +112,16 @@ class MemoryUpdate(Calls):
             self._shared.tools = self._code, self._buffers
             return None
         ends = self._ends()
-        sides = self._sides = self._by_side(ends)
-        deleted, inserted, retracted, asserted, _ = sides
+        deleted, inserted, retracted, asserted = self._sides = self._by_side(ends)
         self.E.has_changed(retracted, asserted)
         I.has_changed(deleted, inserted)
-        sizes = [{table.name: len(rows) for table, rows in side.items()} if side else _NO_SIZES for side in sides]
         if self.state[SEEDS]:
             self._count_strata(0)
         self._tell_meter(ends[4], 5)  # three rounds for the net effect, and two for what disappears and appears
         lines = self._buffers.lines[: ends[4]].copy()
         self.close()
         self._shared.tools = self._code, self._buffers
-        change = ChangeLines(lines, ends, sizes, self._code.shapes, context.codec.reading)
+        change = ChangeLines(lines, ends, self._code.shapes, context.codec.reading)
         context.codec.handed_out.add(change)
         return change
 
@@ -152,10 +149,10 @@ class MemoryUpdate(Calls):
         return self.state[END_DELETED : END_IGNORED + 1].tolist()
 
     def _by_side(self, ends: list[int]) -> list[RowsByTable]:
-        """Return the rows of the change: deleted, inserted, retracted, asserted and ignored ones."""
+        """Return the rows of the change: deleted, inserted, retracted and asserted ones."""
         tables, lines, begin = self._code.tables, self._buffers.lines, 0
         sides: list[RowsByTable] = []
-        for end in ends:
+        for end in ends[:4]:
             sides.append(dict(by_table(tables, lines[begin:end])) if end > begin else _NO_ROWS)
             begin = end
         return sides
@@ -165,7 +162,7 @@ class MemoryUpdate(Calls):
 
     def _undo(self) -> None:
         if self.state[IS_ENTERED]:
-            deleted, inserted, retracted, asserted, _ = self._sides or self._by_side(self._ends())
+            deleted, inserted, retracted, asserted = self._sides or self._by_side(self._ends())
             self.E.undo_change(retracted, asserted)
             self.I.undo_change(deleted, inserted)
             self._ranks.top = self._top
