@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from itertools import compress
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -42,12 +43,12 @@ class uninterrupted:
         self._handlers: dict[int, Handler] = {}
         self._came: list[tuple[int, FrameType | None]] = []
         if threading.current_thread() is threading.main_thread():
+            handlers = [*map(_signal.getsignal, _SIGNALS)]
             try:
-                for number in _SIGNALS:
-                    handler = _signal.getsignal(number)
-                    if callable(handler):
-                        self._handlers[number] = handler  # before it is replaced: an interruption finds it here
-                        _signal.signal(number, self._hear)
+                # Before they are replaced: an interruption finds them here.
+                self._handlers = dict(compress(zip(_SIGNALS, handlers, strict=True), map(callable, handlers)))
+                for number in self._handlers:
+                    _signal.signal(number, self._hear)
             except BaseException:
                 self._restore()
                 raise

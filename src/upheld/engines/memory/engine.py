@@ -196,7 +196,8 @@ class MemoryEngine:
         self._in_transaction = True
         context, before = self.context, self.context.kept_before
         try:
-            context.pending.settle_counts()  # what was counted before is not to be undone
+            if context.pending.counts:
+                context.pending.settle_counts()  # what was counted before is not to be undone
             context.journal.begin()
             context.clock += 1
             context.kept_before = context.clock  # as in an attempt

@@ -519,13 +519,21 @@ def shift_of(size: int) -> int:
     return 64 - (size.bit_length() - 1)
 
 
+def rows_of_few(tables: Sequence[Table], pairs: list[list[int]]) -> list[tuple[Table, Rows]]:
+    """Return the rows of few pairs of the number of a table and a row."""
+    rows_of: dict[int, list[int]] = {}
+    for t, row in pairs:
+        if t in rows_of:
+            rows_of[t].append(row)
+        else:
+            rows_of[t] = [row]
+    return [(tables[t], np.array(rows, np.int32)) for t, rows in sorted(rows_of.items())]
+
+
 def by_table(tables: Sequence[Table], pairs: npt.NDArray[np.signedinteger[Any]]) -> list[tuple[Table, Rows]]:
     """Return the rows of pairs of the number of a table and a row. Further columns, as a log has them, are left out."""
     if len(pairs) <= _FEW_PAIRS:
-        rows_of: dict[int, list[int]] = {}
-        for t, row in pairs[:, :QUEUE_FIELDS].tolist():
-            rows_of.setdefault(t, []).append(row)
-        return [(tables[t], np.array(rows_of[t], np.int32)) for t in sorted(rows_of)]
+        return rows_of_few(tables, pairs[:, :QUEUE_FIELDS].tolist())
     numbers = pairs[:, QUEUE_TABLE]
     first = int(numbers[0])
     if (numbers == first).all():  # as a rule

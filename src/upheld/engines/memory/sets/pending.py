@@ -90,8 +90,10 @@ class Pending:
 
     def count_all(self) -> None:
         """Count the derivations that are still to be counted, in the columns where they are read."""
-        self.count_tallies()
-        self.settle_counts()
+        if self.tallies:
+            self.count_tallies()
+        if self.counts:
+            self.settle_counts()
 
     def count_tallies(self) -> None:
         """Count the derivations that are still to be counted, for whoever reads counts that are not in columns."""
