@@ -18,6 +18,10 @@ from upheld.runtime.statistics import DEFAULT_PHASE, Statistics, current_phase
 Watcher = Callable[[Statistics, Rule | None], None]
 
 
+#: The facts of a piece of work that has found none.
+_NO_FACTS = (0, 0, 0)
+
+
 class Reports(Protocol):
     """Takes what a rule reports while it runs: the meter, or notes for it."""
 
@@ -93,7 +97,7 @@ class Meter:
         finally:
             leave_budget(outer_budget)
             current_phase.set(outer)
-            self.done.note((DEFAULT_PHASE, {}, 0, self._lap()))
+            self.done.note(((), (), _NO_FACTS, self._lap()))
             statistics.seconds = self._reported - self._started
             if self.ended is not None:
                 self.ended(statistics)
@@ -141,28 +145,29 @@ class Meter:
         work.seconds += self._lap()
         return work
 
-    def small_rounds(self, phase: str, instances: Mapping[Rule, int], facts: int, rounds: int) -> None:
-        """Note some rounds of a small update, which one call of a kernel has made.
-
-        So many instances of rules were considered, and this many facts found.
-        """
-        statistics, limits, total = self.statistics, self.limits, sum(instances.values())
-        self.done.note((phase, instances, facts, self._lap()))
-        if total:
-            statistics.instances[phase] = statistics.instances.get(phase, 0) + total
+    def strata(self, rules: Sequence[Rule], met: Sequence[Sequence[int]], facts: Sequence[int], rounds: int) -> None:
+        """Note the rounds that a kernel has made in strata; see `Piece` for the rules, what they met, and the facts."""
+        statistics, limits, instances = self.statistics, self.limits, self.statistics.instances
+        self.done.note((rules, met, facts, self._lap()))
+        for _, deletion, insertion in met:
+            if deletion:
+                instances["deletion"] = instances.get("deletion", 0) + deletion
+            if insertion:
+                instances["insertion"] = instances.get("insertion", 0) + insertion
+            self._since_look += deletion + insertion
         before = statistics.rounds
-        statistics.rounds, statistics.facts = before + rounds, statistics.facts + facts
-        self._since_look += total
+        statistics.rounds, statistics.facts = before + rounds, statistics.facts + sum(facts)
         if (
             statistics.rounds >> 6 != before >> 6
             or self.watcher is not None
             or self._since_look >= self._LOOK_EVERY
-            or (limits.rounds is not None and statistics.rounds > limits.rounds)
             or (limits.facts is not None and statistics.facts > limits.facts)
+            or (limits.rounds is not None and statistics.rounds > limits.rounds)
         ):
-            self._busy.update(instances)
+            for plan, deletion, insertion in met:
+                self._busy[rules[plan]] += deletion + insertion
             self._check_rounds()
-            self.look(next(iter(instances), None))
+            self.look(self._busiest())
 
     def tried(self, rule: Rule, count: int) -> None:
         """Note that facts were tried for a body atom of a rule: a join that finds nothing is stopped as well."""

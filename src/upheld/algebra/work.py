@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from upheld.dataclass import dataclass
 from upheld.language.core import Rule
+from upheld.runtime.statistics import DEFAULT_PHASE
 
 #: Pieces of work that are kept one by one before they are summed up.
 _MOST_PIECES = 1 << 10
@@ -29,8 +30,12 @@ class Work:
 #: Work by phase and rule. Work on sets, such as the facts that rounds find, has no rule.
 WorkByRule = dict[tuple[str, Rule | None], Work]
 
-#: A piece of work: its phase, the instances of each rule that it applied, the facts found, and its seconds.
-Piece = tuple[str, Mapping[Rule, int], int, float]
+#: The phases of the work that a kernel does for strata, the last one of work that belongs to no rule.
+PHASES = "deletion", "insertion", DEFAULT_PHASE
+
+#: Work that a kernel has done for strata: the rules of its plans; for each plan that found derivations its number, and
+#: how many it found in deletion and in insertion; the facts found in each of `PHASES`; and the seconds of all.
+Piece = tuple[Sequence[Rule], Sequence[Sequence[int]], Sequence[int], float]
 
 
 class WorkDone:
@@ -53,7 +58,7 @@ class WorkDone:
         return work
 
     def note(self, piece: Piece) -> None:
-        """Note a piece of work. Its rules share the time by their instances; the last one has found the facts."""
+        """Note a piece of work. Its rules share the time by their instances; the last ones have found the facts."""
         self._pieces.append(piece)
 
     def add(self, other: WorkDone) -> None:
@@ -71,16 +76,18 @@ class WorkDone:
 
     def _sum_up(self) -> None:
         pieces, self._pieces = self._pieces, []
-        for phase, instances, facts, seconds in pieces:
-            total = sum(instances.values())
-            for rule, count in instances.items():
-                work = self.of(phase, rule)
-                work.instances += count
-                work.seconds += seconds * count / total
-            if facts or not instances:
-                of_phase = self.of(phase, None)
-                of_phase.facts += facts
-                if instances:
-                    work.facts += facts
-                else:
-                    of_phase.seconds += seconds
+        for rules, met, facts, seconds in pieces:
+            total = sum(deletion + insertion for _, deletion, insertion in met)
+            if not total:
+                self.of(DEFAULT_PHASE, None).seconds += seconds
+            for k, phase in enumerate(PHASES):
+                work: Work | None = None
+                for plan, *counts in met if k < 2 else ():
+                    if count := counts[k]:
+                        work = self.of(phase, rules[plan])
+                        work.instances += count
+                        work.seconds += seconds * count / total
+                if facts[k]:
+                    self.of(phase, None).facts += facts[k]
+                    if work is not None:
+                        work.facts += facts[k]

@@ -130,6 +130,19 @@ class Bits:
         self._free ^= lowest
         return lowest.bit_length() - 1
 
+    def take_several(self, *names: str) -> list[int]:
+        """Return the bits that `take` would return one after the other."""
+        free = self._free
+        if self._left or free.bit_count() < len(names):
+            return [*map(self.take, names)]
+        bits = []
+        for _ in names:
+            lowest = free & -free
+            free ^= lowest
+            bits.append(lowest.bit_length() - 1)
+        self._free = free
+        return bits
+
     def give(self, bit: int, owner: Owner, marked: Marked) -> None:
         """Note whose a bit is that was taken, and where the rows will be that have it."""
         owned = Owned(owner, self._left.append)

@@ -30,10 +30,7 @@ from upheld.engines.memory.rounds.strata.records import (
     DERIVATIONS,
     FIRST_MET,
     FOUND,
-    IN_DELETION,
-    IN_INSERTION,
     LEFT_OVER,
-    NEXT_MET,
     PLACES,
     STRATA_DONE,
     STRATA_OUTCOME,
@@ -57,9 +54,7 @@ from upheld.engines.memory.rounds.strata.records import (
 )
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import EVERYTHING, Spelling, Truth
-from upheld.language.core import Rule
 from upheld.runtime.interruptions import uninterrupted
-from upheld.runtime.statistics import DEFAULT_PHASE
 
 #: The line of a plan that has found no derivations.
 _NOT_MET: Numbers = np.array([0, 0, UNLISTED], np.int64)
@@ -258,34 +253,31 @@ class Calls:
 
     def _tell_meter(self, more_facts: int = 0, more_rounds: int = 0) -> None:
         """Report the work of the kernel, and facts and rounds that belong to no rule."""
-        state, meter, rules = self.state, self.context.meter, self._code.rules
+        state = self.state
         now = state[AT_ROUNDS : AT_NEW_FACTS + 1].tolist()
         rounds, lost, gained = map(operator.sub, now, self._told)
         self._told = now
-        self._shared.maintained += int(state[STRATA_DONE]) if state[STRATA_OUTCOME] != LEFT_OVER else 0
-        met = self._take_met() if state[FIRST_MET] != NOBODY else ()
-        for phase, which, facts in (("deletion", IN_DELETION, lost), ("insertion", IN_INSERTION, gained)):
-            instances: dict[Rule, int] = {}
-            for plan, found in met:
-                if count := found[which]:
-                    instances[rules[plan]] = instances.get(rules[plan], 0) + count
-            if instances or facts:
-                meter.small_rounds(phase, instances, facts, rounds)
-                rounds = 0
-        if rounds or more_rounds:
-            meter.small_rounds(DEFAULT_PHASE, {}, more_facts, rounds + more_rounds)
+        if state[STRATA_OUTCOME] != LEFT_OVER:
+            self._shared.maintained += int(state[STRATA_DONE])
+        met = self._take_met()
+        if met or rounds or more_rounds:
+            self.context.meter.strata(self._code.rules, met, (lost, gained, more_facts), rounds + more_rounds)
 
-    def _take_met(self) -> list[tuple[int, list[int]]]:
-        """Return the plans that have found derivations, with their number by phase, and begin to count anew."""
-        state, met, taken = self.state, self._code.met, []
+    def _take_met(self) -> list[list[int]]:
+        """Return the plans that have found derivations, with numbers by phase, and begin to count anew."""
+        state, met = self.state, self._code.met
+        taken: list[list[int]] = []
         plan = int(state[FIRST_MET])
+        if plan == NOBODY:
+            return taken
         while plan != NOBODY:
-            numbers = met[plan].tolist()
-            taken.append((plan, numbers))
+            deletion, insertion, following = met[plan].tolist()
+            taken.append([plan, deletion, insertion])
             met[plan] = _NOT_MET
-            plan = numbers[NEXT_MET]
+            plan = following
         state[FIRST_MET] = NOBODY
-        return sorted(taken)
+        taken.sort()
+        return taken
 
     def _undo(self) -> None:
         """Give all rows the numbers that they had, and strata their sums."""

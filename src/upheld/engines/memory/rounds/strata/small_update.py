@@ -129,7 +129,8 @@ class MemoryUpdate(Calls):
         """Let the kernel make the update; return False, with nothing changed, if it leaves it to the operators."""
         state, bits, I = self.state, self.context.bits, self.I
         with bits.evaluating():
-            E, own, D, A, current = self.E.bit, I.bit, bits.take("D"), bits.take("A"), bits.take("round")
+            E, own = self.E.bit, I.bit
+            D, A, current = bits.take_several("D", "A", "round")
             state[BIT_E], state[BIT_I], state[BIT_D], state[BIT_A] = 1 << E, 1 << own, 1 << D, 1 << A
             state[BIT_ROUND], state[AT_TOP] = 1 << current, self._top
             try:
