@@ -22,9 +22,9 @@ from shutil import which
 from typing import Any
 
 from benchmarks.places import CACHE, OTHERS, RESULTS, ROOT, command
-from benchmarks.report.marking import write_marking
 from benchmarks.report.report import read_results, write_report, write_results
-from benchmarks.report.strata import write_strata
+from benchmarks.report.subjects.marking import write_marking
+from benchmarks.report.subjects.strata import write_strata
 
 #: The workloads of `workloads/updates.py`, which this process does not import.
 UPDATES = [
@@ -301,7 +301,7 @@ class Bench:
     def marking(self, size: str) -> list[dict[str, Any]]:
         """Return what streams took with and without a look at the next update."""
         print("streams with look-ahead", flush=True)
-        found: list[dict[str, Any]] = json.loads(run_module("measure.marking", size))
+        found: list[dict[str, Any]] = json.loads(run_module("measure.streams.marking", size))
         return found
 
     def strata(self, size: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 import upheld
 from benchmarks.measure.spending import spending
 from benchmarks.places import CACHE, RESULTS
-from benchmarks.report.equality import WAYS
+from benchmarks.report.subjects.equality import WAYS
 from benchmarks.workloads import aliases
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.language.equality.equality import SAME_AS

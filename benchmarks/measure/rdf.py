@@ -19,7 +19,7 @@ from typing import Any
 import upheld
 from benchmarks.measure.spending import spending
 from benchmarks.places import CACHE, OTHERS, RESULTS, ROOT, command
-from benchmarks.report.rdf import REASONERS
+from benchmarks.report.subjects.rdf import REASONERS
 from benchmarks.workloads import campus_rdf
 from upheld.engines.memory.kernels.jit import compile_kernels
 

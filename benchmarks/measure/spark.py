@@ -27,7 +27,7 @@ import upheld
 from benchmarks.measure.spending import peak_memory
 from benchmarks.places import RESULTS
 from benchmarks.report.report import write_report
-from benchmarks.report.spark import write_spark
+from benchmarks.report.subjects.spark import write_spark
 from benchmarks.workloads.graphs import components, giant
 from benchmarks.workloads.rulesets import CLOSURE
 from upheld.experiments.measuring.spending import processor_time

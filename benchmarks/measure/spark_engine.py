@@ -27,7 +27,7 @@ from benchmarks.measure.spark import NODES, edges, spent, tell
 from benchmarks.measure.strata import main_program, sample
 from benchmarks.places import RESULTS
 from benchmarks.report.report import write_report
-from benchmarks.report.spark import write_spark
+from benchmarks.report.subjects.spark import write_spark
 from benchmarks.workloads.copies import apart, with_suffix
 from benchmarks.workloads.graphs import Facts, campus, components, generations
 from benchmarks.workloads.rulesets import CAMPUS, CLOSURE, SAME_GENERATION

@@ -29,7 +29,7 @@ from unittest.mock import patch
 import upheld
 from benchmarks.measure.spending import peak_memory
 from benchmarks.report.goal import ANSWER
-from benchmarks.report.updates import goals_of_updates, typical
+from benchmarks.report.subjects.updates import goals_of_updates, typical
 from benchmarks.workloads.graphs import Facts
 from benchmarks.workloads.updates import BOOKKEEPING, WORKLOADS, Batch, Cell, Maintained
 from upheld.engines.memory.codegen import hot_rules

@@ -12,21 +12,21 @@ from typing import Any
 
 from benchmarks.places import REPORT, RESULTS
 from benchmarks.report import summary
-from benchmarks.report.aggregates import tables_of_aggregates
-from benchmarks.report.changes import tables_of_kept, tables_of_snapshots
-from benchmarks.report.choices import goals_of_choices, tables_of_choices
-from benchmarks.report.cycles import goals_of_hypertrees, tables_of_hypertrees
-from benchmarks.report.equality import goals_of_equality, tables_of_equality
 from benchmarks.report.goal import ANSWER, Goal
-from benchmarks.report.marking import tables_of_marking
-from benchmarks.report.one_fact import goals_of_one_fact, rows_of_one_fact, tables_of_one_fact
 from benchmarks.report.others import NAMES, ahead, facts_of, tables_beside_others
-from benchmarks.report.rdf import tables_of_rdf
-from benchmarks.report.spark import tables_of_spark
-from benchmarks.report.strata import tables_of_strata
-from benchmarks.report.threads import goals_of_threads, tables_of_threads
-from benchmarks.report.triples import goals_of_triples, tables_of_triples
-from benchmarks.report.updates import goals_of_updates, tables_of_updates
+from benchmarks.report.subjects.aggregates import tables_of_aggregates
+from benchmarks.report.subjects.changes import tables_of_kept, tables_of_snapshots
+from benchmarks.report.subjects.choices import goals_of_choices, tables_of_choices
+from benchmarks.report.subjects.cycles import goals_of_hypertrees, tables_of_hypertrees
+from benchmarks.report.subjects.equality import goals_of_equality, tables_of_equality
+from benchmarks.report.subjects.marking import tables_of_marking
+from benchmarks.report.subjects.one_fact import goals_of_one_fact, rows_of_one_fact, tables_of_one_fact
+from benchmarks.report.subjects.rdf import tables_of_rdf
+from benchmarks.report.subjects.spark import tables_of_spark
+from benchmarks.report.subjects.strata import tables_of_strata
+from benchmarks.report.subjects.threads import goals_of_threads, tables_of_threads
+from benchmarks.report.subjects.triples import goals_of_triples, tables_of_triples
+from benchmarks.report.subjects.updates import goals_of_updates, tables_of_updates
 
 
 def read_results(results: Path, size: str) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report.equality import tables_of_equality
-from benchmarks.report.one_fact import rows_of_one_fact
-from benchmarks.report.rdf import tables_of_rdf
-from benchmarks.report.spark import tables_of_spark
-from benchmarks.report.updates import cell, typical
+from benchmarks.report.subjects.equality import tables_of_equality
+from benchmarks.report.subjects.one_fact import rows_of_one_fact
+from benchmarks.report.subjects.rdf import tables_of_rdf
+from benchmarks.report.subjects.spark import tables_of_spark
+from benchmarks.report.subjects.updates import cell, typical
 
 #: The updates that the summary shows.
 SHOWN = (("delete", "1"), ("insert", "1"), ("delete", "1,000"), ("insert", "1,000"))

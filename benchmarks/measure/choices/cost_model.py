@@ -32,7 +32,7 @@ import numpy as np
 
 import upheld
 from benchmarks.places import RESULTS
-from benchmarks.report.updates import cell, typical
+from benchmarks.report.subjects.updates import cell, typical
 from benchmarks.workloads import rulesets
 from benchmarks.workloads.judged import CALIBRATION
 from benchmarks.workloads.updates import WORKLOADS

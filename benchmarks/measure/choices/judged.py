@@ -19,9 +19,9 @@ from typing import Any
 
 from benchmarks.measure.updates import ALGORITHMS, Patience, Run, kernels_of_rules
 from benchmarks.places import RESULTS
-from benchmarks.report.choices import WITHIN, Row, within_text, write_choices
 from benchmarks.report.report import write_report
-from benchmarks.report.updates import cell, ratio, rows_of, typical
+from benchmarks.report.subjects.choices import WITHIN, Row, within_text, write_choices
+from benchmarks.report.subjects.updates import cell, ratio, rows_of, typical
 from benchmarks.workloads.judged import CALIBRATION, JUDGED
 from benchmarks.workloads.updates import WORKLOADS, Maintained
 from upheld.engines.memory.kernels.jit import compile_kernels

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import upheld
 from benchmarks.places import RESULTS
-from benchmarks.report.one_fact import PATIENCE
 from benchmarks.report.report import write_report
+from benchmarks.report.subjects.one_fact import PATIENCE
 from upheld.engines.memory.kernels.jit import compile_kernels
 
 Row = tuple[object, ...]

@@ -1,7 +1,7 @@
 """Streams with a look at the next update beside the same updates made one by one: prints measurements as JSON.
 
-    python -m benchmarks.measure.marking small
-    python -m benchmarks.measure.marking large --only P_seq
+    python -m benchmarks.measure.streams.marking small
+    python -m benchmarks.measure.streams.marking large --only P_seq
 
 The tests follow Illich and Glimm 2025: P_trans and P_seq on random graphs, and ways of a map around a GPS track.
 A stream is `undone` if each update deletes what the one before has inserted (the paper's counts of marks imply that of

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report.goal import ANSWER, Goal
-from benchmarks.report.spark_engine import goals_of_engine, tables_of_engine
+from benchmarks.report.subjects.spark_engine import goals_of_engine, tables_of_engine
 
 #: Rows for each CPU second that are to be loaded end to end.
 LEAST_RATE = {"N-Triples": 100_000, "CSV": 500_000, "Parquet": 500_000}
