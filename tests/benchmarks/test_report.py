@@ -11,10 +11,10 @@ import pytest
 
 import benchmarks
 from benchmarks.places import HERE, REPORT, RESULTS
+from benchmarks.report.report import write_report
 from benchmarks.report.subjects.choices import Row, goals_of_choices, tables_of_choices, write_choices
 from benchmarks.report.subjects.equality import goals_of_equality
 from benchmarks.report.subjects.one_fact import goals_of_one_fact
-from benchmarks.report.report import write_report
 from benchmarks.report.subjects.spark import tables_of_spark, write_spark
 from benchmarks.report.subjects.threads import goals_of_threads, tables_of_threads
 from benchmarks.report.subjects.triples import goals_of_triples, tables_of_triples
