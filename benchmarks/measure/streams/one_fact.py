@@ -8,6 +8,8 @@ Each program has facts drawn with a fixed seed. An update deletes one of them, a
 redundant facts of `chain` are inserted and deleted again. Other columns are of updates of 100 facts, and of the same
 updates of one fact by `Materialisation.stream`, by second. A stream has 2,000 updates, at large sizes 100,000, and is
 stopped after 20 CPU seconds: the table says how many updates it has made by then.
+
+Programs and algorithms take turns, as a machine may be slow for half a minute. Told is the turn with the least median.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from datetime import date
+from math import inf
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -138,9 +141,13 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 COUNTS = {"small": (200, 10, 2_000), "large": (1_000, 30, 100_000)}
 
 
-def batches(program: Program, size: int, count: int) -> Iterator[dict[str, list[Row]]]:
-    """Yield facts to delete and insert again, or to insert and delete again."""
-    chance = random.Random(5)
+#: Each program is measured this often by each algorithm, by turns.
+TURNS = 5
+
+
+def batches(program: Program, size: int, count: int, turn: int = 0) -> Iterator[dict[str, list[Row]]]:
+    """Yield facts to delete and insert again, or to insert and delete again: others in each turn."""
+    chance = random.Random(5 + turn)
     chosen_from = program.redundant or program.changing or program.facts
     every = [(name, row) for name, rows in chosen_from.items() for row in rows]
     for _ in range(count):
@@ -150,11 +157,11 @@ def batches(program: Program, size: int, count: int) -> Iterator[dict[str, list[
         yield chosen
 
 
-def timed(m: upheld.Materialisation, program: Program, size: int, count: int) -> list[float]:
+def timed(m: upheld.Materialisation, program: Program, size: int, count: int, turn: int = 0) -> list[float]:
     """Return the CPU milliseconds of updates, each followed by those of the one that undoes it."""
     ways = ("insert", "delete") if program.redundant else ("delete", "insert")
     spent = []
-    for batch in batches(program, size, count):
+    for batch in batches(program, size, count, turn):
         for way in ways:
             began = time.process_time()
             m.update(**{way: batch})  # type: ignore[arg-type]
@@ -174,28 +181,32 @@ def streamed(m: upheld.Materialisation, program: Program, count: int, patience: 
     return made, made / (time.process_time() - began)
 
 
-def measured(name: str, algorithm: str, size: str) -> dict[str, Any]:
-    """Return the row of a program and an algorithm."""
-    program, (ones, hundreds, of_stream) = PROGRAMS[name](), COUNTS[size]
-    m = upheld.materialise(program.rules, dict(program.facts), algorithm=algorithm)
-    timed(m, program, 1, 50)
-    one, many = timed(m, program, 1, ones // 2), timed(m, program, 100, hundreds // 2)
-    ascending = sorted(one)
-    changed = [sum(map(len, side.values())) for side in _sides_of_hundred(m, program)]
-    nothing = min(_nothing(m) for _ in range(5))
-    made, by_second = streamed(m, program, of_stream)
-    return {
-        "program": name,
-        "algorithm": algorithm,
-        "p50": ascending[len(one) // 2],
-        "p99": ascending[99 * len(one) // 100],
-        "both": median(map(sum, zip(one[::2], one[1::2], strict=True))),
-        "nothing": nothing,
-        "hundred": sorted(many)[len(many) // 2],
-        "changed": sum(changed),
-        "streamed": made,
-        "stream": by_second,
-    }
+class Run:
+    """A program that is maintained by an algorithm, and the least of what its updates take in each turn."""
+
+    def __init__(self, name: str, algorithm: str, size: str):
+        self.program, self.counts = PROGRAMS[name](), COUNTS[size]
+        self.m = upheld.materialise(self.program.rules, dict(self.program.facts), algorithm=algorithm)
+        timed(self.m, self.program, 1, 50)
+        self.row: dict[str, Any] = {"program": name, "algorithm": algorithm, "p50": inf, "nothing": inf, "hundred": inf}
+
+    def turn(self, number: int) -> None:
+        """Measure updates of one fact, of nothing and of 100 facts."""
+        ones, hundreds, _ = self.counts
+        one = timed(self.m, self.program, 1, ones // 2, number)
+        ascending = sorted(one)
+        row, p50 = self.row, ascending[len(one) // 2]
+        if p50 < row["p50"]:
+            both = median(map(sum, zip(one[::2], one[1::2], strict=True)))
+            row |= {"p50": p50, "p99": ascending[99 * len(one) // 100], "both": both}
+        row["nothing"] = min(row["nothing"], _nothing(self.m))
+        row["hundred"] = min(row["hundred"], median(timed(self.m, self.program, 100, hundreds // 2, number)))
+
+    def end(self) -> dict[str, Any]:
+        """Measure the stream, and return the row."""
+        self.row["changed"] = sum(sum(map(len, side.values())) for side in _sides_of_hundred(self.m, self.program))
+        self.row["streamed"], self.row["stream"] = streamed(self.m, self.program, self.counts[2])
+        return self.row
 
 
 def _sides_of_hundred(m: upheld.Materialisation, program: Program) -> list[Any]:
@@ -224,16 +235,18 @@ def main() -> None:
     load, rows = os.getloadavg()[0], []
     heads = {"p50": 8, "p99": 8, "nothing": 9, "100 facts": 11, "changes": 9, "streamed": 10, "stream/s": 10}
     print(f"{'CPU ms':26}" + "".join(f"{head:>{width}}" for head, width in heads.items()))
-    for name in options.only or PROGRAMS:
-        for algorithm in options.algorithms:
-            row = measured(name, algorithm, options.size)
-            rows.append(row)
-            print(
-                f"{name + ', ' + algorithm:26}{row['p50']:8.3f}{row['p99']:8.3f}{row['nothing']:9.3f}"
-                f"{row['hundred']:11.3f}{row['changed']:9,}{row['streamed']:10,}"
-                f"{row['stream']:10,.0f}",
-                flush=True,
-            )
+    runs = [Run(name, a, options.size) for name in options.only or PROGRAMS for a in options.algorithms]
+    for turn in range(TURNS):
+        for run in runs:
+            run.turn(turn)
+    for run in runs:
+        row = run.end()
+        rows.append(row)
+        print(
+            f"{row['program'] + ', ' + row['algorithm']:26}{row['p50']:8.3f}{row['p99']:8.3f}{row['nothing']:9.3f}"
+            f"{row['hundred']:11.3f}{row['changed']:9,}{row['streamed']:10,}{row['stream']:10,.0f}",
+            flush=True,
+        )
     if options.only is None:
         found = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]], "rows": rows}
         path = RESULTS / f"{options.size}-one-fact.json"
