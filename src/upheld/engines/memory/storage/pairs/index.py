@@ -1,7 +1,7 @@
 """The rows of a binary relation by direct address, where pairs fill a good part of a matrix of their values.
 
-To find a pair by a hash takes 25 nanoseconds in the cache and 80 beyond it. A cell of a matrix is found in a few, and
-those of one first argument lie together. This index stands beside the hash index. It is made once enough pairs have
+To find a pair by a hash takes 25 nanoseconds in the cache and 80 beyond it. A cell of a matrix takes less, and the
+cells of one first argument lie together. This index stands beside the hash index. It is made once enough pairs have
 been looked up to pay for it, as when a large relation is derived again, and dropped when rows move.
 """
 
