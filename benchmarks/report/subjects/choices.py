@@ -46,9 +46,9 @@ def tables_of_choices(results: Path, size: str) -> list[str]:
     others = ", ".join(f"`{algorithm}`" for algorithm in measured["others"])
     return [
         f"{measured['date']}, load average before and after: {load}. CPU milliseconds of `adaptive` and of the fastest "
-        f"of {others}, medians of different updates without the first. The constants of `adaptive` come from "
-        "measurements of other programs, but a few of them were introduced after a look at these rows: "
-        "[its page](../../docs/explanation/adaptive.md) names them.",
+        f"of {others}, medians of different updates without the first, of each update the quickest of five turns. The "
+        "constants of `adaptive` come from measurements of other programs, but a few of them were introduced after a "
+        "look at these rows: [its page](../../docs/explanation/adaptive.md) names them.",
         "",
         *(f"- {within_text(rows, limit)}" for limit in WITHIN),
         "",

@@ -24,6 +24,7 @@ from upheld.engines.memory.joins import batch, matching
 from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.storage.pairs.shape import PairShape
 from upheld.errors import LimitReached
+from upheld.maintain import cost_model
 
 THREADS = (1, 2, 5)
 
@@ -161,6 +162,23 @@ def test_a_closure_of_many_small_graphs():
     with row_by_row():
         again = upheld.materialise(rules, {"edge": graphs, "late": late}, algorithm="ranked", threads=1)
     assert numbers(m) == numbers(again)
+
+
+@pytest.mark.parametrize("derivations", [1, 3])
+def test_facts_that_are_back(derivations, monkeypatch):
+    """Starting again looks up the first derivation of each fact that had a row: only further ones are worth cells."""
+    monkeypatch.setattr(cost_model, "LOSING", 1_000.0)
+    monkeypatch.setattr(cost_model, "LOSING_REPEATED", 1_000.0)
+    n = 60
+    pairs = [(x, z) for x in range(n) for z in range(n)]
+    ways = [(k * n * n + i, pair) for k in range(derivations) for i, pair in enumerate(pairs)]
+    facts = {"first": [(x, y) for y, (x, _) in ways], "second": [(y, z) for y, (_, z) in ways]}
+    m = upheld.materialise("found(x, z) :- first(x, y), second(y, z).", facts, threads=1)
+    with counting_early() as shapes:
+        change = m.update(delete={"first": [(x, y) for x, y in facts["first"] if x % 8]})
+    assert "started again" in change.statistics.choices[0]
+    assert bool(shapes) == (derivations > 1)
+    assert {total for (name, _), (_, total, _) in numbers(m).items() if name == "found"} == {derivations}
 
 
 def test_sparse_pairs():

@@ -105,8 +105,10 @@ class Counting:
         values, full = pairs.counted(table, values, reject, collected)
         appended = table.n - before
         if len(values):
+            rows, count = table.n, collected.count(table)
             self._look_up(collected, table, values, reject)
-            pairs.look_up(table, len(values), reject, collected.truth)
+            back = collected.count(table) - count - (table.n - rows)  # facts that had a row
+            pairs.look_up(table, len(values) - back, reject, collected.truth)
         pairs.add_full(table, full)
         return appended + len(values)
 

@@ -6,6 +6,9 @@ each possible pair instead, or for each pair of values of one cluster, and the b
 together. A byte is 0 for a pair that has to be looked up. Else it is one more than the derivations that are counted
 there and not in the column yet: they are added when somebody reads the column, or when nothing more is derived.
 
+A matrix spares the look-ups of further derivations, and of facts that get a new row. Where a program starts again, the
+first derivation of a fact that has a row already is looked up all the same.
+
 Nothing of it is noted in a journal, so it serves materialisations, and updates that begin a column anew: if they fail,
 the column goes.
 """
@@ -37,10 +40,10 @@ from upheld.engines.memory.storage.pairs.shape import PairShape, rectangle, squa
 from upheld.engines.memory.storage.table import Table
 from upheld.runtime.limits import reserve
 
-#: Pairs that are looked up before it is worth while to ask whether they could be counted otherwise.
+#: Look-ups that a matrix would have spared, before it is worth while to ask for one.
 FEWEST_PAIRS = 1 << 14
 #: To make a matrix takes about as long as to look up this part of the rows of the table, and of the cells.
-ROWS_PER_PAIR, CELLS_PER_PAIR = 32, 1024
+ROWS_PER_PAIR, CELLS_PER_PAIR = 8, 256
 #: Cells for a table at most: this many, which is less than a process takes by itself, or this many for each row.
 MOST_CELLS, CELLS_PER_ROW = 40_000_000, 16
 #: Pairs for each value at least, for squares of cells.
@@ -159,7 +162,7 @@ class CountedPairs:
         #: Where there are matrices, this is in the list of pending counts.
         self._pending: weakref.ref[PendingCounts] = weakref.ref(self)
         self._matrices: dict[Table, PairCounts] = {}
-        #: The pairs of each table that have been looked up since it was last asked about, and how many are enough.
+        #: The look-ups of each table that a matrix would have spared since one was asked for, and how many are enough.
         self._looked_up: dict[Table, tuple[int, int]] = {}
         #: The set, and how often it had lost rows when the matrices were made.
         self._set: tuple[weakref.ref[Named], int] | None = None
@@ -225,7 +228,7 @@ class CountedPairs:
             self._add(table, rows, np.full(len(pairs), pair_kernels.FULL - 1, np.int64))
 
     def look_up(self, table: Table, count: int, *known: Truth) -> None:
-        """Note that pairs of a table were looked up. If they are many, the next ones of some sets are counted here."""
+        """Note look-ups that a matrix would spare. If they are many, the next pairs of some sets are counted here."""
         if table.arity != 2 or table.rows.dtype != np.int32:
             return
         before, enough = self._looked_up.get(table, (0, FEWEST_PAIRS))
@@ -261,7 +264,7 @@ class CountedPairs:
                 self._add(table, counted, times)
 
     def _make(self, table: Table, looked_up: int, known: Truth) -> int:
-        """Make a matrix if it is worth while. Return how many pairs are looked up before it is asked about again."""
+        """Make a matrix if it is worth while. Return after how many look-ups it is asked for again."""
         before = self._matrices.get(table)
         shape = _shape(table) if before is None or before.misses_some() else None
         if shape is None:

@@ -182,8 +182,8 @@ class Table:
         index, self._pairs = self._pairs, None  # an interruption leaves none
         self._looked_up += count
         if index is None and self._looked_up >= max(self._enough, self.n // ROWS_PER_KEY):
-            self._looked_up, self._enough = 0, self.n
             shape = pair_shape(self.rows[: self.n])
+            self._looked_up, self._enough = 0, self.n if shape is not None else 2 * self._looked_up
             if shape is not None:
                 reserve(4 * shape.cells)
                 index = PairIndex(shape)
