@@ -5,7 +5,8 @@
     python -m benchmarks.measure.updates small --bookkeeping --only campus
     python -m benchmarks.measure.updates small --profile adaptive --only sspe     # cProfile of one algorithm's updates
 
-Each algorithm materialises once, with its own bookkeeping, and then does and undoes update after update.
+Each algorithm materialises once, with its own bookkeeping, and then does and undoes update after update. They take
+turns: a machine shared with others may be slow for some milliseconds, or for half a minute.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -54,11 +55,20 @@ class Patience:
 
 PATIENCE = {"small": Patience(5.0, 0.05), "large": Patience(60.0, 0.5)}
 
+#: CPU seconds after which it is the next algorithm's turn: long enough for small updates to find memory in the cache.
+TURN = 0.02
+
 #: Facts of each relation that a materialisation has which only compiles kernels.
 FEW = 20
 
 #: An update that takes so many times as long as starting again, and a second, is stopped as well.
 OUT_OF_THE_RACE = 10
+
+
+#: What the updates of a cell took, by direction.
+Told = dict[str, dict[str, Any]]
+#: Updates that pause when it is another algorithm's turn.
+Turns = Generator[None, None, Told]
 
 
 class TooLong(BaseException):
@@ -152,21 +162,25 @@ class Run:
         #: Indexes and kernels that updates want first: once done and undone, an update is not timed.
         self.warm = False
 
-    def cell_if_in_time(self, cell: Cell) -> dict[str, Any]:
-        """As `cell`, but for cells in which an update would take too long."""
+    def cell(self, cell: Cell) -> Told:
+        """Do and undo the updates of a cell while there is time."""
+        return by_turns({self.algorithm: self.turns(cell)})[self.algorithm]
+
+    def turns_if_in_time(self, cell: Cell) -> Turns:
+        """As `turns`, but for cells in which an update would take too long."""
         sample = cell.label.partition(" ")[0] if cell.label.startswith("walk") else ""
         if sample in self.lost:
             return {"delete": {"longer than": self.lost[sample], "tried": False}, "insert": {}}
         if self.now != self.facts:  # an update was done, but there was no time to undo it
             self.begin()
-        found = self.cell(cell)
+        found = yield from self.turns(cell)
         for told in found.values():
             if "longer than" in told:
                 self.lost[sample] = told["longer than"]
         return found
 
-    def cell(self, cell: Cell) -> dict[str, Any]:
-        """Do and undo the updates of a cell while there is time."""
+    def turns(self, cell: Cell) -> Turns:
+        """As `cell`, with a pause after each turn."""
         order = ("delete", "insert") if self.workload.first == "delete" else ("insert", "delete")
         times = {way: Times() for way in order}
         if not self.warm:
@@ -175,13 +189,18 @@ class Run:
             if not self.warm:
                 return {way: t.told() for way, t in times.items()}
             times = {way: Times() for way in order}
-        began = time.process_time()
+        spent = turn = 0.0
         for done, batch in enumerate(cell.batches):
-            spent = time.process_time() - began
             if done >= cell.least and spent > self.patience.cell:
                 break
+            if turn > TURN:
+                turn = 0.0
+                yield
+            began = time.process_time()
             if not all(self.update(way, batch, times[way]) for way in order):
                 break
+            took = time.process_time() - began
+            spent, turn = spent + took, turn + took
         assert count(self.m) == self.now, f"{self.algorithm} has other facts than it says"
         return {way: t.told() for way, t in times.items()}
 
@@ -208,6 +227,19 @@ class Run:
         return True
 
 
+def by_turns(turns: Mapping[str, Turns]) -> dict[str, Told]:
+    """Return what the updates of a cell took by each algorithm."""
+    going, found = dict(turns), dict[str, Told]()
+    while going:
+        for algorithm, updates in list(going.items()):
+            try:
+                next(updates)
+            except StopIteration as end:
+                found[algorithm] = end.value
+                del going[algorithm]
+    return {algorithm: found[algorithm] for algorithm in turns}
+
+
 def measure(name: str, size: str, algorithms: tuple[str, ...]) -> dict[str, Any]:
     """Return what every algorithm took for the updates of a workload."""
     workload, patience = WORKLOADS[size][name](), PATIENCE[size]
@@ -224,9 +256,9 @@ def measure(name: str, size: str, algorithms: tuple[str, ...]) -> dict[str, Any]
             patience = Patience(again, patience.cell)
         found[algorithm] = {"materialising": run.materialising, "cells": {}}
     for cell in workload.cells:
-        # By turns: a machine may be slow for half a minute, and does all the updates of a row slowly then.
-        for algorithm, run in runs.items():
-            found[algorithm]["cells"][cell.label] = run.cell_if_in_time(cell)
+        turns = {algorithm: run.turns_if_in_time(cell) for algorithm, run in runs.items()}
+        for algorithm, told in by_turns(turns).items():
+            found[algorithm]["cells"][cell.label] = told
         print(f"  {name}, {cell.label}: done after {time.process_time():.1f} CPU-s", file=sys.stderr, flush=True)
     sizes = {"given": sum(map(len, workload.facts.values())), "facts": max(run.facts for run in runs.values())}
     return {"name": name, **sizes, "algorithms": found, "peak": peak_memory(), "differ": differing(found)}
