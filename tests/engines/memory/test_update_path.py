@@ -103,7 +103,7 @@ VISITED = {
     "rehash_chosen": lambda a, _: len(a[0][0]),
     "rehash_late": lambda a, _: len(a[1]),
     "connect": lambda a, _: len(a[0]) + len(a[2]),
-    "ascend": lambda a, _: len(a[0]),
+    "write_ascending": lambda a, _: a[2] - a[1],
     "make_rows": lambda a, _: a[1],
     "make_joined_rows": lambda a, _: a[4],
 }

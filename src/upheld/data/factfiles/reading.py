@@ -111,11 +111,13 @@ def read_bytes(path: Path) -> bytes:
     """Return what is in a file, unpacked if it is gzipped. Raises `FactsError` for what is not a file."""
     check_file(path)
     try:
-        with path.open("rb") as file:
-            if file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC):
-                return Unpacked(file, path).whole()
+        with path.open("rb", buffering=0) as file:  # what a buffer has looked into is copied once more
+            is_packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+            file.seek(0)
+            if is_packed:
+                return Unpacked(BufferedReader(file), path).whole()
             allow(os.fstat(file.fileno()).st_size, path)
-            return file.read()
+            return file.readall()
     except UNREADABLE as error:
         raise FactsError(unreadable(path, error)) from None
 

@@ -94,13 +94,19 @@ def test_make_rows(data, dtype, variables, width):
     assert tuples(out) == made
 
 
-@given(tables(least_arity=1), st.booleans())
-def test_ascend(table, in_order):
-    """Rows ascend if they are in the order of tuples, and no two are the same."""
+@given(tables(least_arity=1), st.booleans(), st.integers(0, 9), st.integers(0, 9))
+def test_write_ascending(table, in_order, start, stop):
+    """A part of the rows is written if each comes after the one before it in the order of tuples."""
     rows = sorted(table.rows) if in_order else table.rows
-    assert bool(row_kernels.ascend(table.array(rows=rows))) == naive.ascend(rows)
-    again = [*rows, rows[-1]] if rows else []
-    assert bool(row_kernels.ascend(table.array(rows=again))) == (not rows)
+    for given_rows in (rows, [*rows, *rows[-1:]]):
+        start, stop = sorted(min(bound, len(given_rows)) for bound in (start, stop))
+        columns = table.array(rows=given_rows).T.astype(np.int64)
+        out = np.full(columns.T.shape, NONSENSE, table.dtype)
+        ascend = row_kernels.write_ascending(columns, start, stop, out)
+        assert bool(ascend) == naive.ascend(given_rows[max(start - 1, 0) : stop] if start < stop else [])
+        if ascend:
+            assert tuples(out[start:stop]) == given_rows[start:stop]
+        assert (out[:start] == NONSENSE).all() and (out[stop:] == NONSENSE).all()
 
 
 @given(tables(), st.data())

@@ -22,6 +22,7 @@ from upheld.engines.memory.storage.table import Table
 from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise
+from upheld.runtime.threads import Threads
 
 WIDE = (2**31, -(2**31) - 1, 2**32, 2**63 - 1, -(2**63))
 NARROW = (0, 1, -1, 2**31 - 1, -(2**31))
@@ -193,6 +194,29 @@ def test_facts_in_order_are_loaded_without_a_look(rows, in_order, more):
     again = engine.load("r", [*rows[:more], (77, more)])
     assert set(again.rows("r")) == {*rows[:more], (77, more)}
     assert_whole(table)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20),
+    st.booleans(),
+    st.sampled_from(NARROW + WIDE),
+    st.integers(1, 5),
+)
+def test_several_threads_write_facts_in_order(rows, in_order, value, threads):
+    """Whichever thread comes to a row that is not greater than the last: none is taken for new then."""
+    rows = [(x, value if y == 3 else y) for x, y in rows]
+    rows = sorted(set(rows)) if in_order else rows
+    table = Table("r", ("number", "number"), threads=Threads(threads))
+    table.fit(min(map(min, rows)), max(map(max, rows)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("upheld.engines.memory.storage.table._FEWEST_SHARED", 1)
+        added = table.append_ascending(np.array(rows, np.int64).T.copy(), np.uint16(5))
+    if rows == sorted(set(rows)):
+        assert added.tolist() == list(range(len(rows))) and rows_of(table) == rows
+        assert (table.flags[: table.n] == 5).all()
+        assert find(table, rows) == list(range(len(rows)))
+    else:
+        assert added is None and not table.n
 
 
 def test_index_catches_up_in_parts():

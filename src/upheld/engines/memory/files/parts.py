@@ -77,6 +77,7 @@ def count_line_ends(data, size, first, out):
     """Count the line ends in blocks of a size, from block `first` on."""
     for k in range(len(out)):
         count = 0
-        for at in range((first + k) * size, min((first + k + 1) * size, len(data))):
-            count += data[at] == NEWLINE
+        for byte in data[(first + k) * size : (first + k + 1) * size]:
+            if byte == NEWLINE:
+                count += 1
         out[k] = count

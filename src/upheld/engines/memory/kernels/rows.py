@@ -57,13 +57,23 @@ def make_rows(B, width, terms, constants, out):
 
 
 @kernel
-def ascend(rows):
-    """Return whether each row comes after the one before it, compared column by column."""
-    for i in range(1, len(rows)):
-        k, last = 0, rows.shape[1] - 1
-        while k < last and rows[i, k] == rows[i - 1, k]:
-            k += 1
-        if rows[i, k] <= rows[i - 1, k]:
+def write_ascending(columns, start, stop, rows):
+    """Write the rows from `start` to `stop`, up to the first one that does not come after the row before it.
+
+    There is an array for each column. Return whether all rows were written.
+    """
+    arity = len(columns)
+    for i in range(start, stop):
+        is_greater = i == 0
+        for k in range(arity):
+            value = columns[k, i]
+            rows[i, k] = value
+            if not is_greater:
+                before = columns[k, i - 1]
+                if value < before:
+                    return False
+                is_greater = value > before
+        if not is_greater:
             return False
     return True
 

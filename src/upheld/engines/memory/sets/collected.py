@@ -83,6 +83,13 @@ class Collected:
         self._add(table, table.append(values, self.bit))
         return self._counts[table]
 
+    def append_ascending(self, table: Table, columns: npt.NDArray[np.int64]) -> bool:
+        """Find rows of an empty table that come by column, if each is greater than the last; return whether it is."""
+        rows = table.append_ascending(columns, self.bit)
+        if rows is not None:
+            self._add(table, rows)
+        return rows is not None
+
     def begin_with_known_pairs(self, table: Table, reject: Spelling | None, work: int) -> None:
         """Take the bits of a set whose rows need not be looked up, if there is enough work to be worth a copy."""
         unindexed = table.unindexed

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from upheld.algebra.sets import FactSet, Profile, SetEngine
 from upheld.data.columns import Columns
 from upheld.engines.memory.context import Context
-from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.sets.bit_matrix import DenseBits
 from upheld.engines.memory.sets.bits import WIDEST
 from upheld.engines.memory.sets.collected import Collected
@@ -563,10 +562,9 @@ def load_codes(context: Context, *facts: tuple[Table, Codes]) -> Settled:
         for table, codes in facts:
             if codes.size:
                 table.fit(int(codes.min()), int(codes.max()))
-            values = np.ascontiguousarray(codes.T, table.rows.dtype)
-            if not table.n and table.arity and row_kernels.ascend(values):
-                collected.append(table, values)  # files are often sorted; then no row is there twice
+            if not table.n and table.arity and collected.append_ascending(table, codes):  # files are often sorted
                 continue
+            values = np.ascontiguousarray(codes.T, table.rows.dtype)
             if not table.n:  # most are distinct, so growing step by step would copy all of them a few times
                 table.make_room(len(values))
             collected.enter(table, values, NOTHING)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Any
 
@@ -39,9 +39,12 @@ from upheld.engines.memory.storage.pairs.index import FEWEST_KEYS, FEWEST_ROWS, 
 from upheld.runtime.interruptions import uninterrupted
 from upheld.runtime.limits import reserve
 from upheld.runtime.memory import check_room
-from upheld.runtime.threads import ONE_THREAD, Threads
+from upheld.runtime.threads import ONE_THREAD, Threads, Work
 
 _INT32 = np.iinfo(np.int32)
+
+#: Rows from which on several threads write them.
+_FEWEST_SHARED = 1 << 18
 
 #: Stand for arrays that are not known at the moment.
 _NO_KEYS, _NO_FLAGS = np.empty(0, np.int32), np.empty(0, FLAGS)
@@ -224,6 +227,20 @@ class Table:
         added = np.arange(self.n, n, dtype=np.int32)
         self.has_appended(n)
         return added
+
+    def append_ascending(self, columns: npt.NDArray[np.int64], flags: np.uint16) -> Rows | None:
+        """Add rows, by column, to an empty table in the sets of some flags, and return their numbers.
+
+        None if they do not come in ascending order: then some may be there twice.
+        """
+        assert not self.n, "a table that is empty"
+        n = columns.shape[1]
+        self.make_room_for_rows(n)
+        if not _write_ascending(columns, self.rows, self._threads):
+            return None
+        self.flags[:n] = flags
+        self.has_appended(n)
+        return np.arange(n, dtype=np.int32)
 
     def has_room(self, count: int) -> bool:
         """Return whether `count` more rows can be entered with all arrays of rows staying where they are."""
@@ -429,6 +446,23 @@ class Table:
 def _no_slots() -> Rows:
     """Return a tuple index of no rows."""
     return np.full(slots_for(SMALLEST), -1, np.int32)
+
+
+def _write_ascending(columns: npt.NDArray[np.int64], rows: npt.NDArray[Any], threads: Threads) -> bool:
+    """Write rows that come by column, if they are in ascending order; return whether they are."""
+    n = columns.shape[1]
+    parts = threads.count if n >= _FEWEST_SHARED else 1
+    bounds = [n * k // parts for k in range(parts + 1)]
+    ascend = [False] * parts
+
+    def writing(k: int) -> Callable[[Work], None]:
+        def write(work: Work) -> None:
+            ascend[k] = row_kernels.write_ascending(columns, bounds[k], bounds[k + 1], rows)
+
+        return write
+
+    threads.run([writing(k) for k in range(parts)], lambda: None)
+    return all(ascend)
 
 
 def _tuple_index(keys: npt.NDArray[Any], n: int, size: int, threads: Threads = ONE_THREAD) -> Rows:
