@@ -60,6 +60,18 @@ def test_equals_the_well_founded_model_of_any_stream(seed):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_fewer_strata_than_before(engine):
+    """An equality of two properties leaves the upper layer other rules, whose strata are fewer."""
+    rules = """
+        [?y, :S, ?t] :- [?z, :T, ?y], [:U, owl:sameAs, ?y], BIND(STR(?y) AS ?t).
+        [?y, :U, ?t] :- [?y, :R, ?y], [?y, owl:sameAs, ?x], BIND(STR(?y) AS ?t).
+    """
+    updates = [(set(), triples("U T T")), (set(), triples("R = S")), (triples("U T T"), set())]
+    outcome = check_layered_stream(EqualityCase(f"PREFIX : <http://e/>\n{rules}", set(), updates), engine)
+    assert outcome.made == len(updates)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_rematerialise(engine):
     for seed in range(usually(8, 20)):
         check_layered_stream(random_layered_case(seed), engine, "rematerialise")

@@ -162,7 +162,8 @@ class Calls:
         ranks, lines = self._ranks, self._code.lines
         while ranks.changed_sums:
             index = ranks.changed_sums.pop()
-            lines[index, DERIVATIONS] = ranks.sums_by_stratum.get(index, 0)
+            if index < len(lines):  # other rules may have had more strata
+                lines[index, DERIVATIONS] = ranks.sums_by_stratum.get(index, 0)
 
     def _run(self, I: Named, bits: tuple[int, int, int, int]) -> None:
         """Call the kernel until no stratum is due, or one is left over; the bits are of I, D, A and the round."""

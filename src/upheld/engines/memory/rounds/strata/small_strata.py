@@ -129,7 +129,6 @@ class SmallStrata(Shared):
         elif not self._is_anew:
             return tools
         tools[0].begin_anew()
-        ranks.changed_sums.clear()  # there may have been more strata before
         ranks.changed_sums.update(ranks.sums_by_stratum)
         self._is_anew = False
         return tools
