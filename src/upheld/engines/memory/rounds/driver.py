@@ -49,7 +49,7 @@ from upheld.language.core import Rule
 from upheld.language.strata import Stratum
 from upheld.runtime.interruptions import uninterrupted
 
-#: Facts that the first round may begin with. The operators, which compile rules that are hot, are quicker with more.
+#: Facts that the first round may begin with. More are left to the operators, which compile hot rules.
 MOST_FACTS = 1 << 12
 #: Pairs of a fact and an atom that it may be, for the first round: where rules are many, they are found by constants.
 MOST_PAIRS = 1 << 16

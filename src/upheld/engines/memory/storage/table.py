@@ -450,8 +450,9 @@ def _no_slots() -> Rows:
 
 def _write_ascending(columns: npt.NDArray[np.int64], rows: npt.NDArray[Any], threads: Threads) -> bool:
     """Write rows that come by column, if they are in ascending order; return whether they are."""
-    n = columns.shape[1]
-    parts = threads.count if n >= _FEWEST_SHARED else 1
+    n, parts = columns.shape[1], threads.count
+    if n < _FEWEST_SHARED or parts == 1:
+        return bool(row_kernels.write_ascending(columns, 0, n, rows))
     bounds = [n * k // parts for k in range(parts + 1)]
     ascend = [False] * parts
 
