@@ -15,6 +15,7 @@ from tests.engines.memory.kernels.kernel_rows import MODULE_OF
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
+from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.storage.arrays import key_view, lengthen, pages_of
 from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.chain_index import ChainIndex
@@ -203,7 +204,7 @@ def test_facts_in_order_are_loaded_without_a_look(rows, in_order, more):
     st.integers(1, 5),
 )
 def test_several_threads_write_facts_in_order(rows, in_order, value, threads):
-    """Whichever thread comes to a row that is not greater than the last: none is taken for new then."""
+    """Rows are appended if they ascend, also from the last row of one thread to the first of the next."""
     rows = [(x, value if y == 3 else y) for x, y in rows]
     rows = sorted(set(rows)) if in_order else rows
     table = Table("r", ("number", "number"), threads=Threads(threads))
@@ -217,6 +218,23 @@ def test_several_threads_write_facts_in_order(rows, in_order, value, threads):
         assert find(table, rows) == list(range(len(rows)))
     else:
         assert added is None and not table.n
+
+
+def test_columns_in_either_order_of_memory_take_one_kernel(monkeypatch):
+    """Numbers of aggregates come by row, and facts of files by column: a second kernel would take time to compile."""
+    contiguous, write = [], row_kernels.write_ascending
+
+    def written(columns, *others):
+        contiguous.append(columns.flags.c_contiguous)
+        return write(columns, *others)
+
+    monkeypatch.setattr(row_kernels, "write_ascending", written)
+    rows = np.array([(1, 2), (1, 3), (2, 1)], np.int64)
+    for columns in (rows.T, rows.T.copy()):
+        table = Table("r", ("number", "number"))
+        assert table.append_ascending(columns, np.uint16(5)).tolist() == [0, 1, 2]
+        assert rows_of(table) == [(1, 2), (1, 3), (2, 1)]
+    assert contiguous == [True, True]
 
 
 def test_index_catches_up_in_parts():

@@ -236,6 +236,7 @@ class Table:
         assert not self.n, "a table that is empty"
         n = columns.shape[1]
         self.make_room_for_rows(n)
+        columns = np.ascontiguousarray(columns)  # for another order, a kernel would be compiled anew
         if not _write_ascending(columns, self.rows, self._threads):
             return None
         self.flags[:n] = flags
