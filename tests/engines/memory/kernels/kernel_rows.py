@@ -120,6 +120,10 @@ def numbers(values: list[int] | tuple[int, ...], dtype: type = np.int64) -> np.n
     return np.array(values, dtype)
 
 
+def small_numbers(count: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(-3, 3), min_size=count, max_size=count)
+
+
 def pairs(values: list[tuple[int, int]]) -> np.ndarray:
     return np.array(values, np.int64).reshape(-1, 2)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.engines.memory.joins import test_bulk_copy
-from tests.engines.memory.kernels import test_indexes, test_regions, test_rows
+from tests.engines.memory.kernels import test_indexes, test_pairs, test_regions, test_rows
 from tests.engines.memory.kernels.kernel_rows import MODULE_OF
 from tests.engines.memory.storage import test_atom_classes
 from tests.helpers.cases import ROOT
@@ -21,7 +21,8 @@ MOST_PARAMETERS = 12
 
 def test_every_kernel_has_a_test():
     """Each kernel is named in a test, or called by a kernel that is."""
-    text = "".join(map(inspect.getsource, (test_rows, test_regions, test_indexes, test_atom_classes, test_bulk_copy)))
+    tests = test_rows, test_pairs, test_regions, test_indexes, test_atom_classes, test_bulk_copy
+    text = "".join(map(inspect.getsource, tests))
     helpers = {"mix", "same_key", "copy_key", "columns_equal", "hash_columns"}
     helpers |= {"free_block", "size_class", "slot_of_block", "entry_of_round", "add_in_round"}
     of_indexes = {f"{verb}_{kind}" for verb in ("remove_from", "renumber_in", "link") for kind in ("chains", "blocks")}

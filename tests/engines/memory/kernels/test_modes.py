@@ -15,7 +15,7 @@ HERE = ROOT / "tests" / "engines" / "memory"
 KERNELS = [
     str(HERE / room / f"test_{name}.py")
     for room, names in {
-        "kernels": ("rows", "regions", "indexes"),
+        "kernels": ("rows", "pairs", "regions", "indexes"),
         "storage": ("codec", "atom_classes"),
         "files": ("reader", "writer"),
         "joins": ("meet_in_middle", "bulk_copy"),
