@@ -65,10 +65,10 @@ FEW = 20
 OUT_OF_THE_RACE = 10
 
 
-#: What the updates of a cell took, by direction.
-Told = dict[str, dict[str, Any]]
-#: Updates that pause when it is another algorithm's turn.
-Turns = Generator[None, None, Told]
+#: Times, instances and changes of the updates of a cell, by direction.
+CellTimes = dict[str, dict[str, Any]]
+#: The updates of a cell by one algorithm, with a pause whenever it is another algorithm's turn.
+Turns = Generator[None, None, CellTimes]
 
 
 class TooLong(BaseException):
@@ -162,7 +162,7 @@ class Run:
         #: Indexes and kernels that updates want first: once done and undone, an update is not timed.
         self.warm = False
 
-    def cell(self, cell: Cell) -> Told:
+    def cell(self, cell: Cell) -> CellTimes:
         """Do and undo the updates of a cell while there is time."""
         return by_turns({self.algorithm: self.turns(cell)})[self.algorithm]
 
@@ -227,17 +227,17 @@ class Run:
         return True
 
 
-def by_turns(turns: Mapping[str, Turns]) -> dict[str, Told]:
-    """Return what the updates of a cell took by each algorithm."""
-    going, found = dict(turns), dict[str, Told]()
+def by_turns(turns: Mapping[str, Turns]) -> dict[str, CellTimes]:
+    """Do the updates of a cell, the algorithms by turns, and return the times of each."""
+    going, times = dict(turns), dict[str, CellTimes]()
     while going:
         for algorithm, updates in list(going.items()):
             try:
                 next(updates)
             except StopIteration as end:
-                found[algorithm] = end.value
+                times[algorithm] = end.value
                 del going[algorithm]
-    return {algorithm: found[algorithm] for algorithm in turns}
+    return {algorithm: times[algorithm] for algorithm in turns}
 
 
 def measure(name: str, size: str, algorithms: tuple[str, ...]) -> dict[str, Any]:
