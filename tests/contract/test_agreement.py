@@ -18,8 +18,7 @@ from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.syntax.files import read_text
 from upheld.language.types.functors import Undefined, constraint
-from upheld.language.types.primitive import NAN
-from upheld.language.values import Value
+from upheld.language.values import NAN, Value
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
 

@@ -17,16 +17,9 @@ from upheld.data.factfiles import Format, Output, facts_text, read_facts, stdout
 from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.errors import FactsError, ProgramError
 from upheld.language.terms.terms import literal
-from upheld.language.types.primitive import (
-    INT64_MAX,
-    INT64_MIN,
-    NAN,
-    PRIMITIVE_TYPES,
-    UINT64_MAX,
-    normalise_float,
-    sorted_rows,
-)
+from upheld.language.types.primitive import INT64_MAX, INT64_MIN, PRIMITIVE_TYPES, UINT64_MAX, sorted_rows
 from upheld.language.types.records import RecordType, from_python
+from upheld.language.values import NAN, normalise_float
 from upheld.source import Source, Span
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from upheld.data.relation import Relation
 from upheld.errors import MissingDependency
 from upheld.ingest import facts_of
-from upheld.language.types.primitive import INT64_MIN, NAN, PRIMITIVE_TYPES, UINT64_MAX
+from upheld.language.types.primitive import INT64_MIN, PRIMITIVE_TYPES, UINT64_MAX
+from upheld.language.values import NAN
 
 TYPES = ("number", "unsigned", "float", "symbol", "term")
 ROWS = [(INT64_MIN, UINT64_MAX, 0.5, "a", "<a:b>"), (-1, 0, NAN, "", "_:c"), (-1, 0, float("inf"), "z", '"d"')]

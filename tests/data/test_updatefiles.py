@@ -20,7 +20,7 @@ from pyarrow import parquet
 import upheld
 from tests.helpers.programs.strategies import VALUES
 from upheld.language.core import Predicate
-from upheld.language.types.primitive import normalise_float
+from upheld.language.values import normalise_float
 from upheld.updatefiles import Update, records, streams, transaction_text, updates_of
 from upheld.updatefiles.plain import PlainFacts
 

@@ -21,7 +21,8 @@ from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.data.relation import Relation
 from upheld.errors import FactsError, MissingDependency
 from upheld.ingest import facts_of
-from upheld.language.types.primitive import INT64_MAX, INT64_MIN, NAN, UINT64_MAX, normalise_float
+from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX
+from upheld.language.values import NAN, normalise_float
 
 ROWS = [(1, "a"), (2, "b")]
 TYPES = ("number", "symbol")

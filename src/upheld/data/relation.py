@@ -14,9 +14,9 @@ from upheld.data.columns.coded import arrow_array, numpy_array, pandas_series
 from upheld.data.graphs import PACKAGES, graph_of
 from upheld.errors import MissingDependency, Problem, UsageError, count, nearest, quote
 from upheld.language.types.columns import ColumnType, NotAValue, spark_type
-from upheld.language.types.primitive import INTEGER_RANGES, TYPES, normalise_float, sorted_rows
+from upheld.language.types.primitive import INTEGER_RANGES, TYPES, sorted_rows
 from upheld.language.types.records import NotARecord, RecordType, from_python
-from upheld.language.values import Value
+from upheld.language.values import Value, normalise_float
 from upheld.pages.markup import element, first_rows, joined
 
 if TYPE_CHECKING:

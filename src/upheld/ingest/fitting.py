@@ -12,9 +12,9 @@ from upheld.errors import FactsError, Problem, count, described_type, quote
 from upheld.ingest.tables import Table, type_of_integers, wrong_arity
 from upheld.language.terms.ntriples import NotATerm, are_canonical, is_pyoxigraph_term, term_of
 from upheld.language.types.columns import MOST_DIGITS, ColumnType, NotAValue, column_type, is_missing
-from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
+from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.language.types.records import NotARecord, RecordType, from_python
-from upheld.language.values import Value
+from upheld.language.values import Value, normalise_float
 
 Row = tuple[Value, ...]
 

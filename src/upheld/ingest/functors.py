@@ -12,8 +12,8 @@ import numpy.typing as npt
 from upheld.errors import Problem, UpheldError, UsageError, quote
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.functors import Undefined, define_functor
-from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
-from upheld.language.values import Value
+from upheld.language.types.primitive import INTEGER_RANGES
+from upheld.language.values import Value, normalise_float
 
 F = TypeVar("F", bound=Callable[..., Any])
 Array = npt.NDArray[Any]

@@ -44,11 +44,11 @@ from upheld.language.terms.vocabulary import COLUMNS, VIOLATION
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.functors import HOLDS, NEGATED, Undefined, constraint, functor, is_test, signatures_of
 from upheld.language.types.inference import FACTS, Inference, decimal_of
-from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
+from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.language.types.records import RECORD, Field, is_functor, names_of_types
 from upheld.language.types.regex import NotARegex, with_flags
 from upheld.language.types.subtypes import check_subtypes
-from upheld.language.values import Value
+from upheld.language.values import Value, normalise_float
 from upheld.runtime.collector import collector_paused
 from upheld.runtime.limits import look
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from upheld.dataclass import dataclass
 from upheld.language.core import Predicate
 from upheld.language.types.columns import ColumnType
-from upheld.language.types.primitive import INT64_MAX, normalise_float
-from upheld.language.values import Value
+from upheld.language.types.primitive import INT64_MAX
+from upheld.language.values import Value, normalise_float
 from upheld.pipeline.sources.coded import values as values_of
 
 #: A row of values as they stand in DataFrames.

@@ -12,12 +12,11 @@ from operator import methodcaller
 from upheld.data.columns import Row
 from upheld.dataclass import dataclass
 from upheld.language.core import Predicate
-from upheld.language.syntax.directives import ESCAPES_HERE
 from upheld.language.terms.ntriples import are_canonical
 from upheld.language.terms.vocabulary import TRIPLE, XSD
 from upheld.language.types.columns import ColumnType
-from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
-from upheld.language.values import Value
+from upheld.language.types.primitive import DL_ESCAPES, INTEGER_RANGES
+from upheld.language.values import Value, normalise_float
 
 _NAME = r"[A-Za-z_?][A-Za-z0-9_?]*+"
 _STRING = r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"'
@@ -174,7 +173,7 @@ def _strings(fields: Sequence[str]) -> list[str] | None:
     if "\\" not in joined:
         return [text[1:-1] for text in fields]
     try:
-        return [_ESCAPE.sub(lambda found: ESCAPES_HERE[found[1]], text[1:-1]) for text in fields]
+        return [_ESCAPE.sub(lambda found: DL_ESCAPES[found[1]], text[1:-1]) for text in fields]
     except KeyError:
         return None
 

@@ -19,11 +19,12 @@ from upheld.errors import FactsError, Problem, ProgramError, quote
 from upheld.language.core import Predicate
 from upheld.language.syntax import parser as language
 from upheld.language.syntax.ast import Atom, Constant, Formula, Term
-from upheld.language.syntax.lexer import ESCAPES, Token, string_value
+from upheld.language.syntax.lexer import Token, string_value
 from upheld.language.syntax.parser import PROBLEM_LIMIT, Parser, first_problems, too_deep
 from upheld.language.syntax.rdfox import RDFoxParser
 from upheld.language.syntax.souffle import SouffleParser
 from upheld.language.terms.vocabulary import PREFIXES
+from upheld.language.types.primitive import ESCAPES
 from upheld.language.types.records import end_of
 from upheld.source import Source, Span
 from upheld.updatefiles.constants import row_of, unknown_relation

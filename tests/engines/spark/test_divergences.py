@@ -32,7 +32,7 @@ from upheld.language.core import Atom
 from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Variable
 from upheld.language.syntax.files import read_text
-from upheld.language.types.primitive import normalise_float
+from upheld.language.values import normalise_float
 
 PARTS = 3
 CLOSURE = """

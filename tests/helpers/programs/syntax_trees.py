@@ -33,12 +33,13 @@ from upheld.language.syntax.ast import (
     Variable,
     Wildcard,
 )
-from upheld.language.syntax.directives import QUALIFIERS, quoted
+from upheld.language.syntax.directives import QUALIFIERS
 from upheld.language.syntax.parser import COMPARISONS, TERM
 from upheld.language.terms import vocabulary
 from upheld.language.terms.functions import FUNCTIONS
 from upheld.language.terms.terms import literal
 from upheld.language.types.functors import HOLDS
+from upheld.language.types.primitive import quoted
 
 #: Few enough leaves to stay below the limit of nesting, many enough to mix every operator with every other.
 LEAVES = 12

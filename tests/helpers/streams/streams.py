@@ -42,8 +42,7 @@ from upheld.language.dependencies import STRATIFICATIONS
 from upheld.language.strata import Stratification, Stratum, stratify
 from upheld.language.syntax.files import read_text
 from upheld.language.types.columns import ColumnType
-from upheld.language.types.primitive import normalise_float
-from upheld.language.values import Value
+from upheld.language.values import Value, normalise_float
 from upheld.maintain import adaptive, cost_model, overlay
 from upheld.maintain.registry import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting

@@ -8,8 +8,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from upheld.language.terms.aggregates import exact_sum
 from upheld.language.types.exact_sums import ExactSum
-from upheld.language.types.primitive import exact_sum
 
 finite = st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20)
 

@@ -13,7 +13,8 @@ from upheld.errors import UpheldError
 from upheld.language.terms import terms
 from upheld.language.terms.terms import XSD, NoValue, number_of, string_of
 from upheld.language.types.functors import CONSTRAINTS, HOLDS, NEGATED, SIGNATURES, Undefined, constraint, functor
-from upheld.language.types.primitive import INT64_MAX, INT64_MIN, NAN, UINT64_MAX
+from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX
+from upheld.language.values import NAN
 
 NUMBERS = st.integers(INT64_MIN, INT64_MAX)
 UNSIGNED = st.integers(0, UINT64_MAX)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from upheld import Record
 from upheld.language.terms.terms import NoValue
 from upheld.language.types.functors import functor
-from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX, normalise_float
+from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX
 from upheld.language.types.records import Field, NotARecord, RecordType, canonical, from_file, from_python, in_file
+from upheld.language.values import normalise_float
 
 LIST = RecordType("List")
 LIST.branches["[]"] = ("number", LIST)

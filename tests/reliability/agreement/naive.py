@@ -17,8 +17,7 @@ from typing import Any
 
 from upheld.language.core import Aggregation, Apply, Atom, Builtin, Core, CoreTerm, Expression, Fact, Rule
 from upheld.language.syntax.ast import Constant, Variable
-from upheld.language.types.primitive import NAN
-from upheld.language.values import Value
+from upheld.language.values import NAN, Value
 
 Row = tuple[Value, ...]
 Facts = dict[str, set[Row]]

@@ -11,8 +11,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
 from upheld.dataclass import dataclass
-from upheld.language.types.primitive import NAN
-from upheld.language.values import Value
+from upheld.language.values import NAN, Value
 
 if TYPE_CHECKING:
     import numpy.typing as npt

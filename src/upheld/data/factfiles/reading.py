@@ -20,9 +20,9 @@ from upheld.data.factfiles.formats import Format
 from upheld.errors import FactsError, Problem, count, nearest, quote
 from upheld.language.terms.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.columns import ColumnType, NotAValue
-from upheld.language.types.primitive import FLOAT, INTEGER, INTEGER_RANGES, normalise_float
+from upheld.language.types.primitive import FLOAT, INTEGER, INTEGER_RANGES
 from upheld.language.types.records import NotARecord, RecordType, from_file
-from upheld.language.values import Value
+from upheld.language.values import Value, normalise_float
 from upheld.runtime.limits import allow, look
 
 #: A function that parses the bytes of a facts file to rows, like `rows_in`.

@@ -21,7 +21,6 @@ from upheld.language.syntax.ast import (
 from upheld.language.syntax.components import COMPONENT_DEPTH, OVERRIDABLE, Component, Contents, Instance, Reference
 from upheld.language.syntax.constraints import bound_variables
 from upheld.language.syntax.lexer import (
-    ESCAPES,
     Scanner,
     string_value,
 )
@@ -31,12 +30,12 @@ from upheld.language.syntax.parser import (
     Parser,
 )
 from upheld.language.syntax.reserved import NO_RELATIONS
+from upheld.language.types.primitive import DL_ESCAPES, quoted
 from upheld.source import Source, Span
 
 #: The qualifier that is acted upon, and those that are not.
 EQUIVALENCE = "eqrel"
 QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", OVERRIDABLE)
-ESCAPES_HERE = {**ESCAPES, "a": "\a", "v": "\v"}
 
 #: Why a program may not ask for a value that depends on the time, on chance or on the order of evaluation.
 DIFFERS = "its value would differ each time it is evaluated"
@@ -381,12 +380,4 @@ class DirectiveParser(Parser):
         if self.token.kind != "string":
             self.fail("a string")
         token = self.advance()
-        return string_value(self.source, token, ESCAPES_HERE, code_points=False)
-
-
-_ESCAPED = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
-
-
-def quoted(text: str) -> str:
-    """Return a string literal that says `text`."""
-    return f'"{text.translate(_ESCAPED)}"'
+        return string_value(self.source, token, DL_ESCAPES, code_points=False)

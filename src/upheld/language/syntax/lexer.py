@@ -107,8 +107,6 @@ def unfit(character: str, span: Span) -> Problem:
     return Problem("lone-surrogate", f"the lone surrogate {code}", span, note="a surrogate is only half a character")
 
 
-#: The characters after a backslash in both dialects.
-ESCAPES = {'"': '"', "\\": "\\", "'": "'", "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _SPECIAL = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[\s\S])|[\0\ud800-\udfff]")
 
 

@@ -38,6 +38,7 @@ from upheld.language.syntax.ast import (
 from upheld.language.syntax.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, TIGHTEST
 from upheld.language.terms import vocabulary
 from upheld.language.types.columns import ColumnType
+from upheld.language.types.primitive import quoted
 
 Node = Term | Formula
 #: A text, or a node with the loosest level at which it needs no brackets.
@@ -117,7 +118,7 @@ def _constant(constant: Constant) -> str:
         case "boolean":
             return "true" if constant.value else "false"
         case "symbol":
-            return directives.quoted(str(constant.value))
+            return quoted(str(constant.value))
         case "unsigned":
             return f"{constant.value}u"
         case "float":
@@ -224,7 +225,7 @@ def _declaration(declaration: Declaration) -> str:
 
 
 def _directive(directive: Directive) -> str:
-    options = ", ".join(f"{key}={directives.quoted(value)}" for key, value in directive.options)
+    options = ", ".join(f"{key}={quoted(value)}" for key, value in directive.options)
     return f".{directive.kind} {directive.relation}" + (f"({options})" if options else "")
 
 

@@ -11,19 +11,14 @@ from upheld.language.syntax.ast import (
     Constant,
     Term,
 )
-from upheld.language.syntax.lexer import (
-    ESCAPES,
-    NUMBER_LENGTH,
-    Scanner,
-    Token,
-    string_value,
-)
+from upheld.language.syntax.lexer import NUMBER_LENGTH, Scanner, Token, string_value
 from upheld.language.syntax.parser import PREFIX, Draft, Parser
 from upheld.language.terms import ntriples
 from upheld.language.terms.iris import resolve
 from upheld.language.terms.ntriples import NotATerm
 from upheld.language.terms.terms import literal
 from upheld.language.terms.vocabulary import PREFIXES, XSD
+from upheld.language.types.primitive import ESCAPES
 from upheld.source import Source, Span
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ MIN, MAX    in a total order: blank nodes, IRIs, then literals. Numbers come bef
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from fractions import Fraction
 
 from upheld.language.terms.terms import Number, literal, number_of, string_of, to_double
-from upheld.language.types.primitive import exact_sum
-from upheld.language.values import Value
+from upheld.language.values import NAN, Value, normalise_float
 
 #: The values that each function keeps for a group. The last one is the result, a term, as is `sum`; others are numbers.
 COLUMNS = {
@@ -107,6 +108,21 @@ def _total(numbers: Sequence[Number], decimals: int) -> Number:
     for number in numbers:
         total = _EXACT.add(total, Decimal(number))
     return total
+
+
+def exact_sum(values: Sequence[float]) -> float:
+    """Return the sum of floats, rounded once: whatever their order, it is the same."""
+    special = [v for v in values if not math.isfinite(v)]
+    if special:
+        return normalise_float(sum(special)) if len(set(special)) == 1 else NAN
+    try:
+        return normalise_float(math.fsum(values))
+    except OverflowError:  # on the way, perhaps not in the end
+        exact = sum(map(Fraction, values))
+        try:
+            return normalise_float(float(exact))
+        except OverflowError:
+            return math.inf if exact > 0 else -math.inf
 
 
 def _values(function: str, n: int, decimals: int, total: Number) -> tuple[Value, ...]:

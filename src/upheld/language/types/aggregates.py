@@ -8,8 +8,8 @@ from upheld.language.terms import aggregates as term_aggregates
 from upheld.language.types.columns import ColumnType, decimal_text
 from upheld.language.types.exact_sums import ExactSum
 from upheld.language.types.functors import Undefined
-from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
-from upheld.language.values import Value
+from upheld.language.types.primitive import INTEGER_RANGES
+from upheld.language.values import Value, normalise_float
 
 #: The values that each function keeps for a group. The last one is the value of the aggregate. A sum of floats is kept
 #: exactly as well, as a text; that of other numbers is exact, and the text is empty.

@@ -19,17 +19,8 @@ from typing import Any
 from upheld.dataclass import dataclass
 from upheld.language.types import dates
 from upheld.language.types.primitive import FLOAT as FLOAT_TEXT
-from upheld.language.types.primitive import (
-    INT64_MIN,
-    INTEGER,
-    INTEGER_RANGES,
-    NAN,
-    TYPES,
-    UINT64_MAX,
-    float_text,
-    normalise_float,
-)
-from upheld.language.values import Value
+from upheld.language.types.primitive import INT64_MIN, INTEGER, INTEGER_RANGES, TYPES, UINT64_MAX, float_text
+from upheld.language.values import NAN, Value, normalise_float
 
 #: The digits of a decimal at most: all of them fit 64 bits.
 MOST_DIGITS = 18

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from upheld.language.types.primitive import NAN, normalise_float
+from upheld.language.values import NAN, normalise_float
 
 #: The exponent of the unit: the least float above 0 is 2 ** -1074.
 UNIT = 1074

@@ -22,18 +22,9 @@ from upheld.dataclass import dataclass
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.types import dates, records
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, rescaled
-from upheld.language.types.primitive import (
-    FLOAT,
-    INT64_MAX,
-    INTEGER,
-    INTEGER_RANGES,
-    NAN,
-    UINT64_MAX,
-    float_text,
-    normalise_float,
-)
+from upheld.language.types.primitive import FLOAT, INT64_MAX, INTEGER, INTEGER_RANGES, UINT64_MAX, float_text
 from upheld.language.types.regex import NotARegex, matches
-from upheld.language.values import Value
+from upheld.language.values import NAN, Value, normalise_float
 
 NUMERIC = frozenset({"number", "unsigned", "float"})
 INTEGRAL = frozenset({"number", "unsigned"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from typing import NamedTuple
 
 from upheld.language.values import Value
@@ -19,6 +18,12 @@ INTEGER_RANGES = {"number": (INT64_MIN, INT64_MAX), "unsigned": (0, UINT64_MAX)}
 #: How integers and floats are written in texts, by whoever reads them: in facts files, and for conversions.
 INTEGER = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|([0-9]+))")
 FLOAT = re.compile(r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE)
+
+
+#: The characters after a backslash in the strings of both dialects, and in those of `.dl`.
+ESCAPES = {'"': '"', "\\": "\\", "'": "'", "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+DL_ESCAPES = {**ESCAPES, "a": "\a", "v": "\v"}
+_ESCAPED = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 
 class PrimitiveType(NamedTuple):
@@ -46,28 +51,10 @@ TYPES = {
 }
 PRIMITIVE_TYPES = tuple(TYPES)
 
-#: The only NaN that facts hold. Sets of rows compare by identity first, so this NaN equals itself, once in a relation.
-NAN = float("nan")
 
-
-def normalise_float(x: float) -> float:
-    """Return the float that stands for `x` in facts: `NAN` for every NaN, and 0.0 for -0.0."""
-    return x + 0.0 if x == x else NAN
-
-
-def exact_sum(values: Sequence[float]) -> float:
-    """Return the sum of floats, rounded once: whatever their order, it is the same."""
-    special = [v for v in values if not math.isfinite(v)]
-    if special:
-        return normalise_float(sum(special)) if len(set(special)) == 1 else NAN
-    try:
-        return normalise_float(math.fsum(values))
-    except OverflowError:  # on the way, perhaps not in the end
-        exact = sum(map(Fraction, values))
-        try:
-            return normalise_float(float(exact))
-        except OverflowError:
-            return math.inf if exact > 0 else -math.inf
+def quoted(text: str) -> str:
+    """Return a string literal that says `text`."""
+    return f'"{text.translate(_ESCAPED)}"'
 
 
 def float_text(x: float) -> str:

@@ -19,11 +19,10 @@ from itertools import chain, repeat
 from typing import Any
 
 from upheld.dataclass import dataclass
-from upheld.language.syntax.directives import ESCAPES_HERE, quoted
 from upheld.language.terms.terms import NoValue
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
-from upheld.language.types.primitive import FLOAT, INT64_MAX, INTEGER, INTEGER_RANGES, float_text, normalise_float
-from upheld.language.values import Value
+from upheld.language.types.primitive import DL_ESCAPES, FLOAT, INT64_MAX, INTEGER, INTEGER_RANGES, float_text, quoted
+from upheld.language.values import Value, normalise_float
 
 #: The primitive type of all these values, and the value without fields that every record type has.
 RECORD, NIL = "record", "nil"
@@ -249,7 +248,7 @@ def _reader(type: str) -> Callable[[str], Value]:
 def unquoted(text: str) -> str:
     """Return what a string literal says."""
     inside = text[1:-1]
-    return _ESCAPE.sub(lambda matched: ESCAPES_HERE[matched[1]], inside) if "\\" in inside else inside
+    return _ESCAPE.sub(lambda matched: DL_ESCAPES[matched[1]], inside) if "\\" in inside else inside
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------

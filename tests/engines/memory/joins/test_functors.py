@@ -13,8 +13,8 @@ from upheld.engines.memory.storage.codec import Codec
 from upheld.language.core import Apply, Builtin
 from upheld.language.syntax.ast import Variable
 from upheld.language.types.functors import SIGNATURES, Functor, Undefined, constraint, functor
-from upheld.language.types.primitive import INT64_MAX, INT64_MIN, NAN, UINT64_MAX
-from upheld.language.values import Value
+from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX
+from upheld.language.values import NAN, Value
 
 EXTREMES: dict[str, list[Value]] = {
     "number": [INT64_MIN, INT64_MIN + 1, -(2**32), -64, -3, -1, 0, 1, 2, 5, 63, 64, 2**32, INT64_MAX - 1, INT64_MAX],

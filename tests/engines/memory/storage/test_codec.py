@@ -13,7 +13,8 @@ from upheld.data.columns import Columns, Texts
 from upheld.data.columns.ordering import ascending, holds
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.dictionary import TextPool
-from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX, normalise_float, sorted_rows
+from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX, sorted_rows
+from upheld.language.values import normalise_float
 
 TYPES = ("number", "unsigned", "float", "symbol", "term")
 SOME_TEXTS = st.sampled_from(["", "a", "b", "ab", "a\0", "é", "\uffff", "\U0001f600", "line\nbreak", "t\tab", '"q"'])

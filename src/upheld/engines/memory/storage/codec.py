@@ -14,8 +14,7 @@ from upheld.data.columns import Column, Columns, Dictionary, Texts, plain
 from upheld.data.columns.utf8 import Utf8Texts
 from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.engines.memory.storage.table import HeldRows
-from upheld.language.types.primitive import NAN
-from upheld.language.values import Value
+from upheld.language.values import NAN, Value
 
 Codes = npt.NDArray[np.int64]
 
