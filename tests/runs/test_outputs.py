@@ -17,8 +17,8 @@ import pytest
 
 import upheld
 from upheld.cli import main
-from upheld.data.factfiles import Format, Output, write_all
 from upheld.errors import FactsError
+from upheld.facts.files import Format, Output, write_all
 
 #: Every function by which outputs are written, put in their places, put back and cleared away.
 OPERATIONS = ((io, "open"), *((os, name) for name in ("open", "fsync", "link", "rename", "replace", "unlink", "chmod")))

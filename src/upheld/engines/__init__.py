@@ -10,8 +10,8 @@ from typing import Protocol
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.meter import Meter
-from upheld.data.factfiles import Reader, Writer, facts_text, rows_in
 from upheld.errors import MissingDependency, Problem, UsageError, nearest, quote
+from upheld.facts.files import Reader, Writer, facts_text, rows_in
 from upheld.language.core import Core
 from upheld.runtime.limits import Limits
 from upheld.runtime.threads import ONE_THREAD, Threads, cores

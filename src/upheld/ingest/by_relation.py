@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from upheld.data.change import unknown_relation
 from upheld.data.columns import Row
-from upheld.data.factfiles import Reader
 from upheld.data.factfiles.side_by_side import read_side_by_side
 from upheld.errors import FactsError, Problem
+from upheld.facts.files import Reader
 from upheld.ingest import facts_of
 from upheld.ingest.fitting import are_plain
 from upheld.language.core import Core, Predicate

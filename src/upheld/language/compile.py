@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
+from upheld.compiler.passes import PASSES
 from upheld.dataclass import dataclass
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.core import (
@@ -22,8 +23,8 @@ from upheld.language.core import (
     expression_variables,
     unnamed_columns,
 )
-from upheld.language.passes import PASSES, Draft
 from upheld.language.passes.disjunction import literals
+from upheld.language.passes.draft import Draft
 from upheld.language.syntax import ast
 from upheld.language.syntax.ast import (
     Aggregate,

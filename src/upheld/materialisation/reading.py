@@ -15,12 +15,12 @@ from upheld.arguments import BY_NAME_OR_NONE, TEXT_OR_NONE, WHOLE_OR_NONE, check
 from upheld.data import sql
 from upheld.data.change import relation_of, unknown_relation
 from upheld.data.columns import Columns, Row
-from upheld.data.factfiles import Reader
 from upheld.data.relation import Relation, coded_columns, decoded
 from upheld.data.sql import Parameters
 from upheld.engines import EngineChoice
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.explain import Explainer, Explanation, ProofStep
+from upheld.facts.files import Reader
 from upheld.ingest.by_relation import fitted_facts
 from upheld.language.core import Core, Fact, Predicate
 from upheld.language.equality.equivalences import asking_for_classes

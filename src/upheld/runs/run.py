@@ -11,11 +11,11 @@ from pathlib import Path
 
 from upheld.arguments import PATH_OR_NONE, checked
 from upheld.data.columns import Row
-from upheld.data.factfiles import Format, Output, Reader, Writer, facts_text, input_rows, stdout_text, write_all
 from upheld.data.factfiles.side_by_side import read_side_by_side
 from upheld.dataclass import dataclass
 from upheld.engines import chosen_engine, chosen_threads, facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, UsageError, count, quote, warn
+from upheld.facts.files import Format, Output, Reader, Writer, facts_text, input_rows, stdout_text, write_all
 from upheld.language.compile import Compiled
 from upheld.language.core import Core
 from upheld.language.lints.programs import lint, some, without_facts

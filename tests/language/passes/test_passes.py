@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import upheld
+from upheld.compiler.passes import PASSES
 from upheld.language.compile import compile_program
-from upheld.language.passes import PASSES
 from upheld.language.syntax.files import read_text
 
 PREFIX = "PREFIX : <http://a/>\n"

@@ -26,9 +26,9 @@ import upheld
 from tests.helpers.cases import CASES
 from tests.reliability.inputs.mutating import mutated
 from tests.reliability.programme import Run, goal
-from upheld.data.factfiles import Format, read_bytes
 from upheld.engines import facts_reader
 from upheld.errors import UpheldError
+from upheld.facts.files import Format, read_bytes
 from upheld.language.core import Predicate
 from upheld.runtime.limits import memory_in_use
 
