@@ -11,7 +11,7 @@ import pytest
 
 import upheld
 from upheld import UpheldError
-from upheld.errors import FactsError, UsageError
+from upheld.base.errors import FactsError, UsageError
 
 PROGRAM = "path(x, y) :- edge(x, y)."
 WRONG = [None, 5, 2.5, True, b"x", [1], ("a",), {"a": 1}, object(), "\0", lambda: 1]

@@ -272,7 +272,7 @@ def test_links_lead_somewhere(file: Path) -> None:
 
 @pytest.mark.parametrize("file", [f for f in markdown_files() if f.name != "CHANGELOG.md"], ids=name)
 def test_paths_of_the_project_exist(file: Path) -> None:
-    """A path in backquotes, such as `src/upheld/errors.py`, names a file or folder of the project."""
+    """A path in backquotes, such as `src/upheld/base/errors.py`, names a file or folder of the project."""
     named = re.compile(r"`((?:src|tests|docs|benchmarks|examples)/\w[\w/.-]*)`")
     text = "\n".join(line for _, line in read_markdown(file.read_text(encoding="utf-8"))[0])
     assert [path for path in named.findall(text) if not (ROOT / path).exists()] == []

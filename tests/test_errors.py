@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import upheld
+from upheld.base.errors import EvaluationError, Problem, warn
 from upheld.cli import main
-from upheld.errors import EvaluationError, Problem, warn
 
 #: Wherever a run fails, this was there before and is all that is there after.
 KEPT = "was here before\n"

@@ -14,8 +14,8 @@ import upheld
 from benchmarks.measure.spending import Measurement, Spent, asked, limit_memory, peak_memory, spending
 from benchmarks.workloads.rulesets import read_program
 from upheld.algebra.meter import Meter
+from upheld.base.statistics import Statistics
 from upheld.engines.memory.kernels.jit import compile_kernels
-from upheld.runtime.statistics import Statistics
 
 deriving = Spent()
 

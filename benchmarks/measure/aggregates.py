@@ -23,8 +23,8 @@ from benchmarks.measure.spending import Spent, peak_memory, spending
 from benchmarks.places import RESULTS, ROOT, command
 from benchmarks.workloads.aggregates import MAKERS, RULES, Rows, folder_of
 from upheld.algebra.meter import Meter
+from upheld.base.statistics import Statistics
 from upheld.engines.memory.kernels.jit import compile_kernels
-from upheld.runtime.statistics import Statistics
 
 #: The number of facts, parts or edges of each workload.
 SIZES = {

@@ -5,10 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from upheld.errors import ConstraintViolated, UpheldError, UpheldWarning
+from upheld.base.errors import ConstraintViolated, UpheldError, UpheldWarning
 
 if TYPE_CHECKING:
     from upheld import rdf
+    from upheld.base.limits import Limits
+    from upheld.base.statistics import Statistics
     from upheld.data.change import Change
     from upheld.data.relation import Relation
     from upheld.engines.spark.sparkengine import SparkEngine
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from upheld.runs.check import Report, check
     from upheld.runs.history import history
     from upheld.runs.run import Run, load, run
-    from upheld.runtime.limits import Limits
-    from upheld.runtime.statistics import Statistics
     from upheld.spark.session import open_session as spark_session
     from upheld.tables.reading import read_table, table_files
     from upheld.updatefiles import Update
@@ -99,7 +99,7 @@ _HOMES = {
     "FactHistory": "upheld.materialisation.reports.history",
     "Failure": "upheld.explain",
     "Keeping": "upheld.materialisation.persistence.kept",
-    "Limits": "upheld.runtime.limits",
+    "Limits": "upheld.base.limits",
     "Materialisation": "upheld.materialisation.materialisation",
     "Memory": "upheld.materialisation.reports.memory",
     "Pipeline": "upheld.pipeline",
@@ -115,7 +115,7 @@ _HOMES = {
     "Run": "upheld.runs.run",
     "Snapshot": "upheld.materialisation.versions.snapshot",
     "SparkEngine": "upheld.engines.spark.sparkengine",
-    "Statistics": "upheld.runtime.statistics",
+    "Statistics": "upheld.base.statistics",
     "Transaction": "upheld.materialisation.updates.transaction",
     "Update": "upheld.updatefiles",
     "apply": "upheld.runs.apply",

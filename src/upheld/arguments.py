@@ -11,11 +11,11 @@ import os
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, UsageError, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UsageError, quote
+from upheld.base.limits import Limits
 from upheld.language.syntax.ast import Program
 from upheld.language.terms.ntriples import is_graph
-from upheld.runtime.limits import Limits
 
 A = ParamSpec("A")
 R = TypeVar("R")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import upheld
 from upheld.arguments import WHOLE, checked
+from upheld.base.errors import Problem, UsageError
 from upheld.data.columns import Row
 from upheld.data.relation import encoded
 from upheld.engines import EngineChoice
-from upheld.errors import Problem, UsageError
 from upheld.ingest.by_relation import FactsGiven
 from upheld.updatefiles import transaction_text
 

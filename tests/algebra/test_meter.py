@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import upheld
-from upheld.runtime import statistics
+from upheld.base import statistics
 
 
 def test_a_phase_that_an_interruption_left_behind():

@@ -16,9 +16,9 @@ import pytest
 import upheld
 from tests.helpers.cases import ROOT
 from upheld import cli
+from upheld.base.errors import Problem, warn
 from upheld.cli import main
 from upheld.engines import ENGINES
-from upheld.errors import Problem, warn
 
 RULES = """\
 .decl edge(x:number, y:symbol)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 from tests.helpers.programs.strategies import Case, random_typed_case, typed_cases
+from upheld.base.errors import EvaluationError
 from upheld.engines import ENGINES
-from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Apply, Builtin, Expression, Fact, Rule
 from upheld.language.strata import stratify

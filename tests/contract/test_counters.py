@@ -10,7 +10,7 @@ import pytest
 from tests.contract import brute_force
 from tests.contract.laws import Plain, Setting, key, law, law_with
 from upheld.algebra.sets import bag, derive_bag, instances, settle
-from upheld.errors import EvaluationError
+from upheld.base.errors import EvaluationError
 from upheld.language.core import Fact
 from upheld.language.dependencies import STRATIFICATIONS
 from upheld.language.strata import Stratum, stratify

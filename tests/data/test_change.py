@@ -9,8 +9,8 @@ import sys
 import pytest
 
 import upheld
+from upheld.base.errors import MissingDependency, UsageError
 from upheld.data.change import known_sizes
-from upheld.errors import MissingDependency, UsageError
 
 RULES = """
 .decl edge(x:number, y:number)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import upheld
 from upheld import ingest
+from upheld.base.errors import FactsError
 from upheld.data.columns import Columns
 from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.data.relation import Relation
 from upheld.engines import ENGINES
-from upheld.errors import FactsError
 from upheld.ingest import facts_of
 from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX
 

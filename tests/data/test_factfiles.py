@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from upheld.base.errors import FactsError, ProgramError
+from upheld.base.source import Source, Span
 from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN
-from upheld.errors import FactsError, ProgramError
 from upheld.facts.files import Format, Output, facts_text, read_facts, stdout_text, write_all, write_facts
 from upheld.language.terms.terms import literal
 from upheld.language.types.primitive import INT64_MAX, INT64_MIN, PRIMITIVE_TYPES, UINT64_MAX, sorted_rows
 from upheld.language.types.records import RecordType, from_python
 from upheld.language.values import NAN, normalise_float
-from upheld.source import Source, Span
 
 
 def format_of(columns="xy", kind="input", relation="edge", **options):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from upheld.base.errors import MissingDependency
 from upheld.data.relation import Relation
-from upheld.errors import MissingDependency
 from upheld.ingest import facts_of
 from upheld.language.types.primitive import INT64_MIN, PRIMITIVE_TYPES, UINT64_MAX
 from upheld.language.values import NAN

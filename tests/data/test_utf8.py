@@ -13,10 +13,10 @@ import rdflib
 
 import upheld
 from tests.engines.spark.helpers.tasks import Driven
+from upheld.base.errors import FactsError
 from upheld.data.columns import Texts, utf8
 from upheld.data.columns.utf8 import Utf8Texts
 from upheld.engines.memory.storage.dictionary import TextPool
-from upheld.errors import FactsError
 from upheld.ingest.columnar import source_of
 
 RULES = ".decl p(x:symbol)\n.decl q(x:symbol)\nq(x) :- p(x)."

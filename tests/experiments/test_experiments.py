@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import upheld
+from upheld.base.errors import Problem
 from upheld.cli import main
-from upheld.errors import Problem
 from upheld.experiments import commands
 from upheld.experiments.catalogue import experiments
 from upheld.experiments.data.facts import count

@@ -12,10 +12,10 @@ from tests.helpers.programs.strategies import Case, cases, random_case, random_t
 from tests.helpers.sizes import examples, usually
 from upheld.algebra.instances import evaluate, evaluate_builtin, unify
 from upheld.algebra.sets import derive, settle, supports
+from upheld.base.errors import EvaluationError
 from upheld.engines import ENGINES
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.engines.reference.sets import Facts
-from upheld.errors import EvaluationError
 from upheld.explain import proof
 from upheld.explain.explanation import Explanation, Literal, Proof
 from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule

@@ -13,7 +13,7 @@ import pytest
 import rdflib
 
 import upheld
-from upheld.errors import FactsError, MissingDependency, UsageError
+from upheld.base.errors import FactsError, MissingDependency, UsageError
 
 RULES = """
 .decl edge(x:number, name:symbol, weight:float)

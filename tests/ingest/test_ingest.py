@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from upheld.base.errors import FactsError, MissingDependency
 from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.data.relation import Relation
-from upheld.errors import FactsError, MissingDependency
 from upheld.ingest import facts_of
 from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX
 from upheld.language.values import NAN, normalise_float

@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers.programs.aggregates import random_aggregate_case
 from tests.helpers.programs.strategies import random_case
-from upheld.errors import EvaluationError
+from upheld.base.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.pivots import Obstacle, Pivots, find_pivots

@@ -15,8 +15,8 @@ import pytest
 
 from tests.helpers.streams.streams import Recomputed, Stream, random_stream
 from upheld.algebra.instances import RuleInstance
+from upheld.base.statistics import current_phase
 from upheld.engines.reference.counters import PlainTrace
-from upheld.runtime.statistics import current_phase
 
 SEEDS = range(300_000, 300_060)
 

@@ -21,6 +21,10 @@ from tests.engines.memory.kernels.kernel_rows import MODULE_OF, PARTS
 from tests.engines.memory.storage.test_table import assert_whole
 from tests.helpers.sizes import exhaustive
 from tests.helpers.streams.streams import counter
+from upheld.base import interruptions
+from upheld.base.errors import EvaluationError, FactsError, LimitReached
+from upheld.base.interruptions import interrupted_once, uninterrupted
+from upheld.base.limits import Limits
 from upheld.engines import ENGINES
 from upheld.engines.memory.counters.counting import numbered
 from upheld.engines.memory.kernels import counts as count_kernels
@@ -34,13 +38,9 @@ from upheld.engines.memory.storage.arrays import BITS
 from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.engines.reference.sets import Facts
-from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
-from upheld.runtime import interruptions
-from upheld.runtime.interruptions import interrupted_once, uninterrupted
-from upheld.runtime.limits import Limits
 
 PROGRAM = """
 .decl edge(x:symbol, y:symbol)

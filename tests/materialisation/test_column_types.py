@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import upheld
-from upheld.errors import EvaluationError, FactsError, ProgramError
+from upheld.base.errors import EvaluationError, FactsError, ProgramError
 from upheld.maintain.registry import ALGORITHMS
 
 ENGINES = ("reference", "memory")

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.engines.memory.storage.test_compaction import always
-from upheld.errors import LimitReached
+from upheld.base.errors import LimitReached
+from upheld.base.limits import Limits
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise, restore
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.programs import parse
-from upheld.runtime.limits import Limits
 
 RULES = """
 .decl edge(x:symbol, y:symbol)

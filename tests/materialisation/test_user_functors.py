@@ -13,8 +13,8 @@ import pytest
 
 import upheld
 from tests.engines.spark.helpers.tasks import Driven
+from upheld.base.errors import EvaluationError
 from upheld.cli import main
-from upheld.errors import EvaluationError
 from upheld.language.types import functors
 
 

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import upheld
 from tests.pipeline.test_run import read
-from upheld.errors import FactsError
+from upheld.base.errors import FactsError
 from upheld.language.types.columns import column_type
 from upheld.language.types.dates import microseconds
 from upheld.pipeline.sources.coded import coded_type

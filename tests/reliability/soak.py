@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 from tests.reliability.programme import Run, goal
+from upheld.base.limits import memory_in_use
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
-from upheld.runtime.limits import memory_in_use
 
 PROGRAM = """
 .decl edge(x:symbol, y:symbol)

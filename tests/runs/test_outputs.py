@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import upheld
+from upheld.base.errors import FactsError
 from upheld.cli import main
-from upheld.errors import FactsError
 from upheld.facts.files import Format, Output, write_all
 
 #: Every function by which outputs are written, put in their places, put back and cleared away.

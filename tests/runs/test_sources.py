@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import upheld
+from upheld.base.errors import FactsError, UpheldError, UsageError
 from upheld.cli import main
-from upheld.errors import FactsError, UpheldError, UsageError
 
 REACH = """
 .decl edge(x:symbol, y:symbol)

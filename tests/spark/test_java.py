@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from upheld.errors import MissingDependency
+from upheld.base.errors import MissingDependency
 from upheld.spark import java
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import upheld
-from upheld.errors import MissingDependency, UsageError
+from upheld.base.errors import MissingDependency, UsageError
 from upheld.spark import session
 
 pytestmark = pytest.mark.xdist_group("spark")

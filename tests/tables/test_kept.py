@@ -18,8 +18,8 @@ import pytest
 
 import upheld
 from tests.test_arguments import WRONG
+from upheld.base.errors import FactsError, UpheldError, UsageError
 from upheld.cli import main
-from upheld.errors import FactsError, UpheldError, UsageError
 from upheld.store import LocalFiles
 from upheld.tables import draft, kept
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from upheld.algebra.sets import FactSet
-from upheld.errors import EvaluationError, Problem, quote
+from upheld.base.errors import EvaluationError, Problem, quote
 from upheld.language.core import Aggregation
 from upheld.language.core_text import value_text
 from upheld.language.types.columns import ColumnType

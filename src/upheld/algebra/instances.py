@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from functools import cached_property, partial
 
-from upheld.dataclass import dataclass
-from upheld.errors import EvaluationError, Problem, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import EvaluationError, Problem, quote
 from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule, expression_variables
 from upheld.language.core_text import value_text
 from upheld.language.strata import Stratum

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from upheld.algebra.work import Work, WorkDone
-from upheld.errors import LimitReached, Problem, quote
+from upheld.base.errors import LimitReached, Problem, quote
+from upheld.base.limits import Budget, Limits, enter_budget, leave_budget, open_budget
+from upheld.base.statistics import DEFAULT_PHASE, Statistics, current_phase
 from upheld.language.core import Rule
-from upheld.runtime.limits import Budget, Limits, enter_budget, leave_budget, open_budget
-from upheld.runtime.statistics import DEFAULT_PHASE, Statistics, current_phase
 
 #: Told now and then how far a run has come, and which rule keeps it busy.
 Watcher = Callable[[Statistics, Rule | None], None]

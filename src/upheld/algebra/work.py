@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
+from upheld.base.statistics import DEFAULT_PHASE
 from upheld.language.core import Rule
-from upheld.runtime.statistics import DEFAULT_PHASE
 
 #: Pieces of work that are kept one by one before they are summed up.
 _MOST_PIECES = 1 << 10

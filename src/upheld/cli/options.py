@@ -8,8 +8,8 @@ from pathlib import Path
 from types import ModuleType
 
 import upheld
+from upheld.base.errors import Problem, UpheldError, UsageError, quote
 from upheld.cli.garbage import collect_at_the_end
-from upheld.errors import Problem, UpheldError, UsageError, quote
 
 
 def add_program(command: argparse.ArgumentParser) -> None:

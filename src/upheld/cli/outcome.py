@@ -6,9 +6,9 @@ import argparse
 from typing import TextIO
 
 import upheld
+from upheld.base.errors import Problem, UsageError
 from upheld.cli.messages import show
 from upheld.cli.options import program_of
-from upheld.errors import Problem, UsageError
 
 #: Exit codes: all is well; nothing holds, or a violation does; bad input; stopped from the keyboard (128 + SIGINT).
 SUCCESS, NOTHING_HOLDS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any, TextIO, cast
 
-from upheld.errors import FactsError, Problem
+from upheld.base.errors import FactsError, Problem
 
 
 class _StandardOutput:

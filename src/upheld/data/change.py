@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UsageError, count, nearest, quote
+from upheld.base.pages import Markup, element, first_rows, joined
+from upheld.base.source import Span
+from upheld.base.statistics import Statistics
 from upheld.data.change_table import ChangeTable
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, UsageError, count, nearest, quote
 from upheld.language.core import Core, Predicate
-from upheld.pages.markup import Markup, element, first_rows, joined
-from upheld.runtime.statistics import Statistics
-from upheld.source import Span
 
 if TYPE_CHECKING:
     import pandas

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from upheld.base.errors import Problem, UsageError, quote
 from upheld.data.relation import Relation, arrow_for_spark, missing_package
-from upheld.errors import Problem, UsageError, quote
 
 if TYPE_CHECKING:
     import pandas

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from upheld.base.errors import Problem, UsageError, count, quote, warn
 from upheld.data.columns import Row
-from upheld.errors import Problem, UsageError, count, quote, warn
 from upheld.language.terms.ntriples import is_statement
 from upheld.language.terms.ntriples_grammar import literal_parts
 from upheld.language.terms.terms import unescape

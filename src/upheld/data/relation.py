@@ -9,15 +9,15 @@ from itertools import islice
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Protocol
 
+from upheld.base.errors import MissingDependency, Problem, UsageError, count, nearest, quote
+from upheld.base.pages import element, first_rows, joined
 from upheld.data.columns import Column, Columns, Row, Texts
 from upheld.data.columns.coded import arrow_array, numpy_array, pandas_series
 from upheld.data.graphs import PACKAGES, graph_of
-from upheld.errors import MissingDependency, Problem, UsageError, count, nearest, quote
 from upheld.language.types.columns import ColumnType, NotAValue, spark_type
 from upheld.language.types.primitive import INTEGER_RANGES, TYPES, sorted_rows
 from upheld.language.types.records import NotARecord, RecordType, from_python
 from upheld.language.values import Value, normalise_float
-from upheld.pages.markup import element, first_rows, joined
 
 if TYPE_CHECKING:
     import duckdb

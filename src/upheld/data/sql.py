@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.data.relation import Relation, missing_package
-from upheld.errors import Problem, UsageError, nearest, quote
 
 if TYPE_CHECKING:
     import pyarrow

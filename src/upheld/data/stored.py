@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from uuid import uuid4
 
+from upheld.base.errors import FactsError, Problem
 from upheld.data.columns import Column, Columns, Row, Texts
-from upheld.errors import FactsError, Problem
 
 if TYPE_CHECKING:
     import pyarrow

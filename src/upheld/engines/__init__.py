@@ -10,11 +10,11 @@ from typing import Protocol
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.meter import Meter
-from upheld.errors import MissingDependency, Problem, UsageError, nearest, quote
+from upheld.base.errors import MissingDependency, Problem, UsageError, nearest, quote
+from upheld.base.limits import Limits
+from upheld.base.threads import ONE_THREAD, Threads, cores
 from upheld.facts.files import Reader, Writer, facts_text, rows_in
 from upheld.language.core import Core
-from upheld.runtime.limits import Limits
-from upheld.runtime.threads import ONE_THREAD, Threads, cores
 
 #: The engines that work in this process alone.
 ENGINES = ("memory", "reference")

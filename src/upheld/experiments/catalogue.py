@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.experiments.papers import paper1, paper1_large, paper2, paper3, paper4, paper5, spark
 from upheld.experiments.registry import Experiment
 

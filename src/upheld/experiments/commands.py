@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from upheld.errors import Problem, UpheldError, UsageError
+from upheld.base.errors import Problem, UpheldError, UsageError
 from upheld.experiments.catalogue import experiment_named, experiments
 from upheld.experiments.measuring.measure import Progress, folder_of, load
 from upheld.experiments.measuring.measure import run as measure

@@ -7,7 +7,7 @@ from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.experiments.report.tables import Table
 
 #: Sizes by name: seconds (for tests), a minute a table, an evening for all, and the papers' own.

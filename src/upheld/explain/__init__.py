@@ -10,6 +10,7 @@ from upheld.algebra.engine import Engine
 from upheld.algebra.instances import RuleInstance, instantiate
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet
+from upheld.base.statistics import phase
 from upheld.explain.aggregates import Aggregates
 from upheld.explain.equality import Kept, prove
 from upheld.explain.equivalences import ClassProver
@@ -21,7 +22,6 @@ from upheld.language.core import Core, Fact, Rule
 from upheld.language.equality.equality import TRUTH
 from upheld.language.strata import Stratification
 from upheld.language.substitution import substitute_rule
-from upheld.runtime.statistics import phase
 
 __all__ = ["Aggregates", "Explainer", "Explanation", "Failure", "Kept", "Proof", "ProofStep"]
 

@@ -28,7 +28,7 @@ from upheld.algebra.instances import (
     unify,
 )
 from upheld.algebra.sets import FactSet, Instances, bag, instances, settle, supports
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.explain.aggregates import Aggregates
 from upheld.language.core import Atom, Builtin, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from upheld.algebra.engine import Engine
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, bag, derive, settle, supports
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.core import Core, Fact
 from upheld.language.equality.equivalences import binding_as_written
 from upheld.language.strata import Stratification, Stratum

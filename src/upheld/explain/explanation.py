@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from upheld.dataclass import dataclass
-from upheld.errors import count
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import count
+from upheld.base.pages import indented, outline
 from upheld.explain.aggregates import ASKED_BY_ATOM
 from upheld.language.core import Atom, Builtin, Fact, Rule
 from upheld.language.core_text import atom_text, builtin_text, expression_text, is_matched, rule_text
 from upheld.language.syntax.ast import Constant
 from upheld.language.terms.prefixes import shortened
-from upheld.pages.markup import indented, outline
 
 #: Rules of which the text shows why they do not derive a fact.
 FAILURES_SHOWN = 10

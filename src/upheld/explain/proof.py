@@ -25,7 +25,7 @@ from itertools import islice
 
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, bag, derive, settle, supports
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.explain.unfold import Rules
 from upheld.language.core import Fact, Rule
 from upheld.language.values import Value

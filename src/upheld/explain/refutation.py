@@ -13,7 +13,7 @@ from itertools import islice
 
 from upheld.algebra.instances import Binding, RuleInstance, evaluate_builtin, is_ready, unify
 from upheld.algebra.sets import FactSet, supports
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.explain.explanation import Failure, Literal
 from upheld.explain.unfold import Rules, Unfolded
 from upheld.language.core import Atom, Builtin, Classing, Fact, Predicate, Rule

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from upheld.algebra.instances import Binding, RuleInstance, instantiate
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.explain.aggregates import Aggregates, python_values
 from upheld.language.core import Atom, Builtin, Core, CoreTerm, Fact, Rule
 from upheld.language.core_text import atom_text, with_patterns

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from upheld.base.errors import FactsError, Problem, count, quote
 from upheld.data.columns import Columns, Row
 from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.data.factfiles.reading import Reader, rows_in
 from upheld.data.relation import coded_columns, decoded
-from upheld.errors import FactsError, Problem, count, quote
 from upheld.ingest.columnar import Unfit, fit, some_rows, source_of, types_of
 from upheld.ingest.files import kind_of, read_parquet, read_text
 from upheld.ingest.fitting import fitted, fitted_by_column, inferred, same_arity

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from upheld.base.errors import FactsError, Problem
+from upheld.base.threads import ONE_THREAD, Threads
 from upheld.data.change import unknown_relation
 from upheld.data.columns import Row
 from upheld.data.factfiles.side_by_side import read_side_by_side
-from upheld.errors import FactsError, Problem
 from upheld.facts.files import Reader
 from upheld.ingest import facts_of
 from upheld.ingest.fitting import are_plain
@@ -19,7 +20,6 @@ from upheld.language.core import Core, Predicate
 from upheld.language.terms.ntriples import is_graph
 from upheld.rdf.graphs import read_graph
 from upheld.rdf.reading import read as read_rdf
-from upheld.runtime.threads import ONE_THREAD, Threads
 
 
 class Graph(Protocol):

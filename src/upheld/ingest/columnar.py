@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from upheld.base.dataclass import dataclass
 from upheld.data.columns import Column, Columns, Texts, utf8
 from upheld.data.columns.coded import days_of, from_arrow, from_numpy
 from upheld.data.relation import Relation
-from upheld.dataclass import dataclass
 from upheld.ingest.fitting import is_unicode
 from upheld.ingest.tables import (
     arrow_values,

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from upheld.base.errors import FactsError, Problem, quote
+from upheld.base.limits import allow
 from upheld.data.columns import Columns, Row
 from upheld.data.factfiles.badrows import BadRows
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.reading import Reader, blocks, check_file, read_bytes, unreadable
 from upheld.data.relation import missing_package
-from upheld.errors import FactsError, Problem, quote
 from upheld.ingest.tables import FILES, order_of, type_of_integers
-from upheld.runtime.limits import allow
 
 
 def kind_of(relation: str, path: Path) -> str:

@@ -7,8 +7,8 @@ import math
 from decimal import Decimal
 from typing import Any
 
+from upheld.base.errors import FactsError, Problem, count, described_type, quote
 from upheld.data.factfiles.badrows import EXPECTED, BadRows, column_name
-from upheld.errors import FactsError, Problem, count, described_type, quote
 from upheld.ingest.tables import Table, type_of_integers, wrong_arity
 from upheld.language.terms.ntriples import NotATerm, are_canonical, is_pyoxigraph_term, term_of
 from upheld.language.types.columns import MOST_DIGITS, ColumnType, NotAValue, column_type, is_missing

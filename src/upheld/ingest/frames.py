@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from upheld.base.errors import FactsError, Problem, described_type, quote
 from upheld.data.relation import missing_package
-from upheld.errors import FactsError, Problem, described_type, quote
 
 #: The packages whose frames come as Arrow, and the extra that installs what is needed to read them.
 _EXTRAS = {"polars": "polars", "duckdb": "sql"}

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from upheld.errors import Problem, UpheldError, UsageError, quote
+from upheld.base.errors import Problem, UpheldError, UsageError, quote
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.functors import Undefined, define_functor
 from upheld.language.types.primitive import INTEGER_RANGES

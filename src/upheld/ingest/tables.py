@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, count, described_type, quote
 from upheld.data.columns.coded import coded_dtype
 from upheld.data.factfiles.badrows import BadRows
 from upheld.data.relation import Relation
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem, count, described_type, quote
 from upheld.language.core import unnamed_columns
 from upheld.language.types.primitive import INT64_MAX
 

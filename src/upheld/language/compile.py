@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
+from upheld.base.collector import collector_paused
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, ProgramError, quote
+from upheld.base.limits import look
 from upheld.compiler.passes import PASSES
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, ProgramError, quote
 from upheld.language.core import (
     Aggregation,
     Apply,
@@ -50,8 +52,6 @@ from upheld.language.types.records import RECORD, Field, is_functor, names_of_ty
 from upheld.language.types.regex import NotARegex, with_flags
 from upheld.language.types.subtypes import check_subtypes
 from upheld.language.values import Value, normalise_float
-from upheld.runtime.collector import collector_paused
-from upheld.runtime.limits import look
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
+from upheld.base.source import Span
 from upheld.language.printable import Printable
 from upheld.language.syntax.ast import Constant, Directive, Program, TypeDeclaration, Variable
 from upheld.language.types.functors import Functor, functor
 from upheld.language.values import Value
-from upheld.source import Span
 
 Fact = tuple[str, tuple[Value, ...]]
 """A predicate and the values of its arguments."""

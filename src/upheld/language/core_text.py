@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import cast
 
-from upheld.errors import Problem
+from upheld.base.errors import Problem
 from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Rule
 from upheld.language.passes.expressions import PREFIX as LIFTED
 from upheld.language.passes.wildcards import PREFIX as WILDCARD

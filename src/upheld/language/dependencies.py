@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from upheld.errors import Problem, ProgramError, quote
+from upheld.base.errors import Problem, ProgramError, quote
+from upheld.base.source import Span
 from upheld.language.core import Aggregation, Atom, Core, Rule
 from upheld.language.core_text import atom_text, with_prefixes
 from upheld.language.syntax.ast import Variable
-from upheld.source import Span
 
 #: Whether it is through negation, and the rule and body atom that make it.
 Dependency = tuple[bool, Rule, Atom]

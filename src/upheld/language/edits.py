@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, ProgramError, UsageError, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, ProgramError, UsageError, quote
 from upheld.language.compile import compile_program
 from upheld.language.core import Aggregation, Core, Fact, Predicate, Rule
 from upheld.language.equality.equality import with_equality

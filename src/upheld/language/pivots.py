@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from upheld.dataclass import dataclass
-from upheld.errors import quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import quote
 from upheld.language.core import Aggregation, Atom, Core, CoreTerm, Predicate, Rule, unnamed_columns
 from upheld.language.syntax.ast import Constant, Variable
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, ProgramError, UsageError, nearest, quote
+from upheld.base.source import Source, Span
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact, Predicate
 from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Test, Wildcard, variables
 from upheld.language.syntax.files import read_query
 from upheld.language.terms.ntriples import NotATerm, term_of
 from upheld.language.values import Value
-from upheld.source import Source, Span
 
 #: No dialect lets a user write such a name.
 ANSWER = "$answer"

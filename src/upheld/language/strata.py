@@ -18,8 +18,9 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import Protocol, TypeVar
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.base.collector import collector_paused
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.language.atom_patterns import (
     Pattern,
     is_instance,
@@ -37,7 +38,6 @@ from upheld.language.dependencies import (
     refuse_negation_in_cycle,
 )
 from upheld.language.syntax.ast import Variable
-from upheld.runtime.collector import collector_paused
 
 #: The class of facts that are instances of no atom of a program. They are in the first stratum.
 UNSPOKEN = -1

@@ -24,7 +24,8 @@ from upheld.algebra.counters import RowsByName, SmallUpdate
 from upheld.algebra.reached import Reached
 from upheld.algebra.rounds import MANY
 from upheld.algebra.sets import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
-from upheld.errors import count
+from upheld.base.errors import count
+from upheld.base.statistics import phase
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.bookkeeping import Ranked
@@ -43,7 +44,6 @@ from upheld.maintain.ranked import add, insert
 from upheld.maintain.ranked import small_update as ranked_small_update
 from upheld.maintain.seminaive import seminaive
 from upheld.maintain.update import State, maintained_alike
-from upheld.runtime.statistics import phase
 
 #: Facts of a search at most, and instances it may consider: a search that pays finds its proof soon.
 SEARCH_FOR, SEARCH_BUDGET = 4, 16

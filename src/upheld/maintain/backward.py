@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from upheld.algebra.sets import FactSet, Instances, Own, derive, settle
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
+from upheld.base.statistics import phase
 from upheld.language.strata import Stratum
-from upheld.runtime.statistics import phase
 
 
 @dataclass

@@ -23,7 +23,7 @@ from math import expm1, log1p, prod
 
 from upheld.algebra.counters import Ranks
 from upheld.algebra.sets import FactSet
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.core import Rule
 from upheld.language.strata import Stratification, Stratum
 

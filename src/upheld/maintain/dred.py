@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, derive, settle
+from upheld.base.statistics import phase
 from upheld.language.strata import Stratum
 from upheld.maintain.update import State, maintained_alike
-from upheld.runtime.statistics import phase
 
 
 def dred(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:

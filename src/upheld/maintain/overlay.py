@@ -26,7 +26,7 @@ from collections import Counter
 
 from upheld.algebra.counters import RowsByName
 from upheld.algebra.sets import FactSet, settle
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.maintain.update import Layer, LookAhead, Outcome, Requested, State, Update, step
 
 

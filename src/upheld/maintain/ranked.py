@@ -18,10 +18,10 @@ from __future__ import annotations
 from upheld.algebra.counters import Ranks, RowsByName, SmallUpdate
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, bag, derive_bag, settle
+from upheld.base.statistics import phase
 from upheld.language.strata import Stratum
 from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.update import State, maintained_alike
-from upheld.runtime.statistics import phase
 
 
 def ranked(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:

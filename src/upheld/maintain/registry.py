@@ -9,8 +9,8 @@ from dataclasses import replace
 from upheld.algebra.counters import RowsByName, SmallUpdate
 from upheld.algebra.engine import Engine, Remote, carry_out
 from upheld.algebra.sets import FactSet
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.language.strata import Stratification
 from upheld.maintain.adaptive import adaptive
 from upheld.maintain.adaptive import small_update as adaptive_small_update

@@ -8,9 +8,9 @@ D, A              all of the old materialisation, and all of the new one
 from __future__ import annotations
 
 from upheld.algebra.sets import FactSet
+from upheld.base.statistics import phase
 from upheld.maintain.seminaive import seminaive
 from upheld.maintain.update import State
-from upheld.runtime.statistics import phase
 
 
 @phase("materialisation")

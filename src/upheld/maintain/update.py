@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from upheld.algebra.counters import RowsByName
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, settle
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.strata import Stratification, Stratum
 from upheld.maintain.aggregates import maintain_aggregates
 from upheld.maintain.bookkeeping import Bookkeeping

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
+from upheld.base.errors import FactsError, Problem, UsageError, quote, warn
+from upheld.base.limits import Limits, limited
 from upheld.data.columns import Row
 from upheld.engines import EngineChoice, chosen_engine, chosen_threads, facts_reader
-from upheld.errors import FactsError, Problem, UsageError, quote, warn
 from upheld.ingest import facts_of
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.compile import compile_program
@@ -38,7 +39,6 @@ from upheld.materialisation.reports.program_change import program_change
 from upheld.materialisation.representation import representation_of
 from upheld.materialisation.updates.rule_changes import refuse_rule_changes
 from upheld.materialisation.updates.sources import Sources
-from upheld.runtime.limits import Limits, limited
 from upheld.store import Manifest, SavedBooks, Store, check_program, digest, other_program
 
 

@@ -8,6 +8,8 @@ from functools import partial
 
 from upheld.algebra.counters import ChangedRows, RowsByName, SmallUpdate, UnreadChange
 from upheld.algebra.sets import FactSet
+from upheld.base.interruptions import interrupted_once
+from upheld.base.statistics import Statistics
 from upheld.data.change import ByRelation, Change, unread_change
 from upheld.data.relation import Relation
 from upheld.explain import Explainer
@@ -23,8 +25,6 @@ from upheld.materialisation.updates.rule_changes import Edited
 from upheld.materialisation.updates.sources import Claimed
 from upheld.materialisation.updates.transaction import refuse_in_transaction
 from upheld.materialisation.versions.views import Version
-from upheld.runtime.interruptions import interrupted_once
-from upheld.runtime.statistics import Statistics
 
 #: The explicit facts that go, those that come, and the facts to ignore.
 Effect = tuple[FactSet, FactSet, FactSet]

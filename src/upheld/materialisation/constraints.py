@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import ConstraintViolated, Problem, count, quote
 from upheld.data.change import relation_of
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
-from upheld.dataclass import dataclass
-from upheld.errors import ConstraintViolated, Problem, count, quote
 from upheld.explain import Explanation
 from upheld.language.core import Atom, Core, Fact, Predicate
 from upheld.language.core_text import atom_text, value_text

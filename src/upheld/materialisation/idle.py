@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from upheld.runtime.turns import Turns
+from upheld.base.turns import Turns
 
 #: Looks at the line of threads within the time after which a materialisation is idle.
 _LOOKS = 4

@@ -9,9 +9,10 @@ from dataclasses import replace
 from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet
 from upheld.arguments import checked
+from upheld.base.errors import FactsError, VerificationFailed, count
+from upheld.base.interruptions import interrupted_once
 from upheld.data.change import ByRelation, Change
 from upheld.engines import EngineChoice
-from upheld.errors import FactsError, VerificationFailed, count
 from upheld.explain import Explanation
 from upheld.language.core import Core, Fact, Rule
 from upheld.language.edits import exchanged, without_unread
@@ -29,7 +30,6 @@ from upheld.materialisation.reports.replay import Replay, does_not_fit, no_relat
 from upheld.materialisation.reports.verification import Compared
 from upheld.materialisation.updates.transaction import Part, refuse_in_transaction
 from upheld.materialisation.versions.views import Rows
-from upheld.runtime.interruptions import interrupted_once
 from upheld.store import SavedProgram, other_program
 
 

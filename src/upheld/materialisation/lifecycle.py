@@ -12,12 +12,17 @@ from weakref import WeakMethod, finalize, proxy
 from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet, settle
 from upheld.arguments import NAMES, PATH, checked
+from upheld.base.errors import Problem, UsageError, count, warn
+from upheld.base.interruptions import interrupted_once, uninterrupted
+from upheld.base.limits import Limits
+from upheld.base.statistics import Statistics
+from upheld.base.threads import ONE_THREAD, Threads
+from upheld.base.turns import Turns
 from upheld.data.change import Change, relation_of
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
 from upheld.data.stored import StoredFacts
 from upheld.engines import EngineChoice, chosen_threads, facts_reader, open_engine
-from upheld.errors import Problem, UsageError, count, warn
 from upheld.language.core import Core, Predicate
 from upheld.language.growth import growing_rules
 from upheld.language.hypertrees.modes import Decision
@@ -58,11 +63,6 @@ from upheld.materialisation.updates.sources import Sources
 from upheld.materialisation.updates.transaction import Part, refuse_in_transaction
 from upheld.materialisation.versions.sparql import SparqlStore
 from upheld.materialisation.versions.views import History, not_copied
-from upheld.runtime.interruptions import interrupted_once, uninterrupted
-from upheld.runtime.limits import Limits
-from upheld.runtime.statistics import Statistics
-from upheld.runtime.threads import ONE_THREAD, Threads
-from upheld.runtime.turns import Turns
 from upheld.store import Base, ClaimedFacts, Draft, Store, check_program, digest
 from upheld.store.tables import plain_table
 from upheld.tables import KeptTable, Shape

@@ -12,9 +12,10 @@ from upheld.algebra.counters import RowsByName
 from upheld.algebra.engine import Engine, Freed
 from upheld.algebra.sets import settle
 from upheld.arguments import ALGORITHM_OR_NONE, PROGRAM_OR_NONE, RULES, SOURCE, UPDATES, checked
+from upheld.base.dataclass import dataclass
+from upheld.base.interruptions import interrupted_once, uninterrupted
 from upheld.data.change import Change
 from upheld.data.columns import Row
-from upheld.dataclass import dataclass
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.core import Core
 from upheld.language.edits import Edit
@@ -39,7 +40,6 @@ from upheld.materialisation.updates.sources import Claimed, Rows
 from upheld.materialisation.updates.stream import Queue, Sides, follow, follow_async, updates_text
 from upheld.materialisation.updates.transaction import Part, Transaction, refuse_in_transaction
 from upheld.materialisation.warming import made_up, rehearse
-from upheld.runtime.interruptions import interrupted_once, uninterrupted
 
 #: Rows of an update that the engine may make as a whole.
 FEW_ROWS = 1 << 10

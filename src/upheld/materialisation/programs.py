@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from upheld.arguments import checked
-from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Predicate
 from upheld.language.syntax.ast import Program

@@ -6,12 +6,12 @@ import weakref
 from collections.abc import Callable, Sequence
 
 from upheld.algebra.meter import Watcher
-from upheld.dataclass import dataclass
-from upheld.errors import count, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import count, quote
+from upheld.base.statistics import Statistics
 from upheld.language.core import Rule
 from upheld.language.strata import Stratification
 from upheld.materialisation.representation import Plain
-from upheld.runtime.statistics import Statistics
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Self
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, Indexed, derive
 from upheld.arguments import BY_NAME_OR_NONE, TEXT_OR_NONE, WHOLE_OR_NONE, checked
+from upheld.base.errors import Problem, UsageError, nearest, quote
+from upheld.base.pages import table
+from upheld.base.threads import Threads
+from upheld.base.turns import Turns
 from upheld.data import sql
 from upheld.data.change import relation_of, unknown_relation
 from upheld.data.columns import Columns, Row
 from upheld.data.relation import Relation, coded_columns, decoded
 from upheld.data.sql import Parameters
 from upheld.engines import EngineChoice
-from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.explain import Explainer, Explanation, ProofStep
 from upheld.facts.files import Reader
 from upheld.ingest.by_relation import fitted_facts
@@ -42,10 +45,7 @@ from upheld.materialisation.versions.lookup import find
 from upheld.materialisation.versions.snapshot import Snapshot
 from upheld.materialisation.versions.sparql import SparqlStore, relations_of_triples
 from upheld.materialisation.versions.views import History, Rows, Version, View
-from upheld.pages.markup import table
 from upheld.rdf.sparql import Solutions
-from upheld.runtime.threads import Threads
-from upheld.runtime.turns import Turns
 
 if TYPE_CHECKING:
     import pyarrow

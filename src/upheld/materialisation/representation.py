@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from upheld.algebra.engine import Engine, Remote
 from upheld.algebra.sets import FactSet, derive, settle
+from upheld.base.errors import Problem, UsageError, quote
+from upheld.base.statistics import phase
 from upheld.data.columns import Row
-from upheld.errors import Problem, UsageError, quote
 from upheld.explain import Aggregates, Explainer, Explanation, Kept
 from upheld.language.core import Core, Fact, Rule
 from upheld.language.equality.equality import Equality, Tested, tests_apart
@@ -23,7 +24,6 @@ from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.maintain.update import Outcome, Requested, State, Update
 from upheld.materialisation.persistence.bookkeeping import Reopened
-from upheld.runtime.statistics import phase
 
 #: The algorithms that have a version for rewritten constants.
 REWRITING = ("adaptive", "bf", "rematerialise")

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from upheld.arguments import MEMORY_OR_NONE, checked
-from upheld.errors import Problem, UsageError
+from upheld.base.errors import Problem, UsageError
+from upheld.base.limits import Limits
 from upheld.language.syntax.ast import Program
 from upheld.pipeline.job import Job, Settings, job_of, read_job
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
 from upheld.pipeline.result import PipelineRun
-from upheld.runtime.limits import Limits
 from upheld.spark.session import open_session
 
 if TYPE_CHECKING:

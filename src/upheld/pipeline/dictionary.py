@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, quote
 from upheld.data.stored import TEXTS
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem, quote
 from upheld.pipeline.layouts import bits_of
 from upheld.pipeline.sinks import Writer
 from upheld.spark.files import FileSystem

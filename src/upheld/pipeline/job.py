@@ -10,12 +10,12 @@ from dataclasses import field, fields
 from pathlib import Path
 from typing import Any
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UsageError, described_type, nearest, quote, warn
+from upheld.base.sizes import size_of
 from upheld.data.factfiles.reading import unreadable
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, UsageError, described_type, nearest, quote, warn
 from upheld.language.syntax.ast import Program
 from upheld.materialisation.programs import parse
-from upheld.runtime.sizes import size_of
 
 #: The formats of files that sources are read from, by how their names end; `.gz` may follow.
 EXTENSIONS = {

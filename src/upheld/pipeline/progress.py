@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 
+from upheld.base.errors import count
 from upheld.engines.spark.tasks.barrier_job import new_group
 from upheld.engines.spark.tasks.job_progress import JobProgress
-from upheld.errors import count
 from upheld.language.syntax.ast import Program
 from upheld.materialisation.progress import Progress
 from upheld.pipeline.report import Stage, StageWatcher

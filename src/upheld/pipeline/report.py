@@ -9,8 +9,8 @@ from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from upheld.dataclass import dataclass
-from upheld.errors import count
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import count
 from upheld.language.syntax.ast import Program
 from upheld.spark.titles import title
 

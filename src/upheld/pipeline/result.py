@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.pipeline.report import RunReport
 
 if TYPE_CHECKING:

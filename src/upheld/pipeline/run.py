@@ -14,11 +14,12 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UpheldError, UsageError, count, nearest, quote, warn
+from upheld.base.limits import Limits
 from upheld.data.columns import Columns
 from upheld.data.stored import TEXTS, StoredFacts, StoredFile
-from upheld.dataclass import dataclass
 from upheld.engines.spark.sparkengine import SparkEngine
-from upheld.errors import Problem, UpheldError, UsageError, count, nearest, quote, warn
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.lints.programs import lint, some, without_facts
@@ -49,7 +50,6 @@ from upheld.pipeline.sources.arrow import load as load_plain
 from upheld.pipeline.sources.choosing import choose, find, known_names, known_types
 from upheld.pipeline.sources.rows import Table
 from upheld.pipeline.sources.validation import Load, check, quarantined
-from upheld.runtime.limits import Limits
 from upheld.spark.errors import explained
 from upheld.spark.files import FileSystem, child
 from upheld.spark.session import ARROW, configured

@@ -13,8 +13,8 @@ import pyarrow
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, quote
 from upheld.pipeline.job import Sink
 from upheld.spark.files import FileSystem, child, writing_to
 from upheld.spark.paths import verbatim

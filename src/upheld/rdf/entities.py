@@ -12,7 +12,7 @@ import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from upheld.errors import Problem, quote
+from upheld.base.errors import Problem, quote
 
 _DECLARATION = re.compile(
     rb"""<!ENTITY(?:\s+(?P<parameter>%\s+)?(?P<name>[A-Za-z_:\x80-\xff][\w.:\x80-\xff-]*)\s+"""

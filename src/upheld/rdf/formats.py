@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, nearest, quote
 from upheld.data.relation import missing_package
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem, nearest, quote
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from upheld.base.errors import FactsError, Problem, quote
 from upheld.data.columns import Columns, Row
 from upheld.data.graphs import RDFLIB_DEFAULT
-from upheld.errors import FactsError, Problem, quote
 from upheld.language.terms.ntriples import NotATerm, term
 from upheld.language.terms.terms import escape
 from upheld.language.terms.vocabulary import QUAD, TRIPLE

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, UsageError, quote
+from upheld.base.limits import look
+from upheld.base.source import Source, Span
 from upheld.data.columns import Columns, Row, Texts
 from upheld.data.factfiles.reading import read_bytes
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem, UsageError, quote
 from upheld.language.terms.vocabulary import QUAD, TRIPLE
 from upheld.rdf.entities import problem_of_entities
 from upheld.rdf.formats import RdfFormat, format_of, is_rdf, pyoxigraph
-from upheld.runtime.limits import look
-from upheld.source import Source, Span
 
 #: Statements parsed at a time.
 _BATCH = 1 << 12

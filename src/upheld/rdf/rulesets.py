@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from upheld.arguments import checked
-from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.base.errors import Problem, UsageError, nearest, quote
+from upheld.base.source import Source, Span
 from upheld.language.syntax.ast import Clause, Program
 from upheld.language.syntax.files import read_file, read_text
-from upheld.source import Source, Span
 
 _FOLDER = Path(__file__).parent / "rules"
 

@@ -10,18 +10,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UsageError, quote
+from upheld.base.pages import first_rows
+from upheld.base.source import Source, Span
 from upheld.data.change import Change
 from upheld.data.columns import Row
 from upheld.data.relation import Relation, missing_package
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, UsageError, quote
 from upheld.language.queries import term_parameter
 from upheld.language.terms.ntriples import is_statement
 from upheld.language.terms.terms import XSD
 from upheld.language.terms.vocabulary import COLUMNS, TRIPLE
-from upheld.pages.markup import first_rows
 from upheld.rdf.formats import pyoxigraph
-from upheld.source import Source, Span
 
 if TYPE_CHECKING:
     import pandas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from upheld.errors import FactsError, Problem, UsageError, quote
+from upheld.base.errors import FactsError, Problem, UsageError, quote
 from upheld.language.terms import ntriples
 from upheld.language.terms.ntriples import NotATerm
 from upheld.language.terms.terms import XSD

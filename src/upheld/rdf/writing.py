@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, UsageError, count, quote
 from upheld.data.columns import Row
 from upheld.data.factfiles.badrows import EXPECTED, BadRows
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.writing import Output, Writer, write_all
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem, UsageError, count, quote
 from upheld.language.terms.ntriples import NotATerm, are_canonical, is_statement, term_of
 from upheld.language.terms.vocabulary import PREFIXES
 from upheld.rdf.formats import format_of, pyoxigraph

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, ProgramError, count, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, ProgramError, count, quote
 from upheld.language.core import Core, Rule
 from upheld.language.growth import growing_rules
 from upheld.language.lints.programs import lint, without_facts

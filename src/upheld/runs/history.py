@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from upheld.arguments import PATH_OR_NONE, checked
-from upheld.errors import Problem, UsageError
+from upheld.base.errors import Problem, UsageError
+from upheld.base.limits import Limits
 from upheld.language.syntax.ast import Program
 from upheld.materialisation.build import restore
 from upheld.materialisation.materialisation import Materialisation
@@ -14,7 +15,6 @@ from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.reports.history import FactHistory
 from upheld.runs.apply import read_updates
 from upheld.runs.run import load
-from upheld.runtime.limits import Limits
 
 
 @checked(facts=PATH_OR_NONE, state=PATH_OR_NONE)

@@ -10,11 +10,13 @@ from itertools import islice
 from pathlib import Path
 
 from upheld.arguments import PATH_OR_NONE, checked
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, ProgramError, UpheldError, UsageError, count, quote, warn
+from upheld.base.limits import Limits, limited
+from upheld.base.threads import Threads
 from upheld.data.columns import Row
 from upheld.data.factfiles.side_by_side import read_side_by_side
-from upheld.dataclass import dataclass
 from upheld.engines import chosen_engine, chosen_threads, facts_reader, facts_writer
-from upheld.errors import FactsError, Problem, ProgramError, UpheldError, UsageError, count, quote, warn
 from upheld.facts.files import Format, Output, Reader, Writer, facts_text, input_rows, stdout_text, write_all
 from upheld.language.compile import Compiled
 from upheld.language.core import Core
@@ -32,8 +34,6 @@ from upheld.rdf.formats import format_of, is_rdf
 from upheld.rdf.reading import read as read_rdf
 from upheld.rdf.writing import Written, prepared, statements_text
 from upheld.runs.directives import compile_with_formats
-from upheld.runtime.limits import Limits, limited
-from upheld.runtime.threads import Threads
 
 #: Maximum number of violations that a run reports individually.
 VIOLATIONS_SHOWN = 5

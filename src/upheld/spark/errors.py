@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from upheld.errors import FactsError, Problem
+from upheld.base.errors import FactsError, Problem
 from upheld.spark.files import shown_uri
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
-from upheld.errors import Problem, UpheldError
+from upheld.base.errors import Problem, UpheldError
 
 #: Characters of Spark's own message that an error shows.
 _SHOWN = 300

@@ -14,8 +14,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import functions as F
 
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem
 from upheld.spark.gateway import Gateway
 from upheld.spark.paths import verbatim
 from upheld.store import Checksum

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from upheld.dataclass import dataclass
-from upheld.errors import MissingDependency, Problem, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import MissingDependency, Problem, quote
 
 #: The first Java that Spark 4 runs on.
 OLDEST = 17

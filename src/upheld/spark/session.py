@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from upheld.arguments import checked
-from upheld.errors import MissingDependency, Problem, UsageError, described_type, quote
-from upheld.runtime.sizes import size_of
+from upheld.base.errors import MissingDependency, Problem, UsageError, described_type, quote
+from upheld.base.sizes import size_of
 from upheld.spark.gateway import is_java_running, is_stopped
 from upheld.spark.java import find_java
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from upheld.source import Span
+from upheld.base.source import Span
 
 
 def title(spans: Iterable[Span | None], *more: str) -> str:

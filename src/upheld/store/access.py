@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from upheld.base.errors import FactsError
 from upheld.data.factfiles.reading import unreadable
 from upheld.data.factfiles.replacement import unwritable
-from upheld.errors import FactsError
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote as escaped
 from uuid import uuid4
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import UpheldError
+from upheld.base.interruptions import uninterrupted
 from upheld.data.relation import Relation, missing_package
-from upheld.dataclass import dataclass
-from upheld.errors import UpheldError
 from upheld.language.core import Predicate
-from upheld.runtime.interruptions import uninterrupted
 from upheld.store.access import reading, writing
 from upheld.store.feed import FeedStep, SavedProgram, Segment
 from upheld.store.files import Checksum, Summed

@@ -13,10 +13,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem
 from upheld.data.change import ByRelation
 from upheld.data.columns import Row
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem
 from upheld.language.core import Core
 from upheld.language.edits import program_of
 from upheld.language.syntax.printer import to_text

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import IO, Any, Protocol
 from uuid import uuid4
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 
 #: Bytes read at a time to compute a checksum.
 _BLOCK = 1 << 20

@@ -12,8 +12,8 @@ from dataclasses import field, replace
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem
 from upheld.language.core import Predicate
 from upheld.language.types.columns import column_type
 from upheld.store.files import Checksum

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from upheld.errors import Problem, UsageError, quote
+from upheld.base.errors import Problem, UsageError, quote
 from upheld.language.core import Core
 from upheld.language.edits import without_unread
 from upheld.language.normal_form import normal_texts

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from upheld.base.errors import FactsError, Problem
+from upheld.base.interruptions import uninterrupted
 from upheld.data.factfiles.reading import unreadable
 from upheld.data.relation import missing_package
-from upheld.errors import FactsError, Problem
-from upheld.runtime.interruptions import uninterrupted
 from upheld.store.access import writing
 from upheld.store.files import Files, Summed
 from upheld.tables.manifest import DataFile, Shape, TableManifest

@@ -20,9 +20,9 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem
 from upheld.data.change import relation_of
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem
 from upheld.language.core import Predicate
 from upheld.language.types.columns import column_type
 from upheld.store.seals import seal_of, sealed

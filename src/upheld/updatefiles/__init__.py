@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from upheld.base.errors import FactsError, Problem, UsageError, described_type, quote
 from upheld.data.factfiles.reading import unreadable
-from upheld.errors import FactsError, Problem, UsageError, described_type, quote
 from upheld.language.core import Predicate
 from upheld.updatefiles.records import FILES, Records, kind_of, records_in, records_of
 from upheld.updatefiles.streams import STDIN

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from upheld.base.errors import Problem, count, nearest, quote
+from upheld.base.source import Span
 from upheld.data.columns import Row
 from upheld.data.factfiles.badrows import EXPECTED, column_name
-from upheld.errors import Problem, count, nearest, quote
 from upheld.language.core import Predicate
 from upheld.language.syntax.ast import Atom, Call, Constant, Term, Variable
 from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.language.types.records import NotARecord, RecordType, canonical
 from upheld.language.values import Value, normalise_float
-from upheld.source import Span
 
 #: Programs have no way to write these floats; facts files do, and relations may hold them.
 _NAMED_FLOATS = ("inf", "nan")

@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import chain, repeat
 from operator import methodcaller
 
+from upheld.base.dataclass import dataclass
 from upheld.data.columns import Row
-from upheld.dataclass import dataclass
 from upheld.language.core import Predicate
 from upheld.language.terms.ntriples import are_canonical
 from upheld.language.terms.vocabulary import TRIPLE, XSD

@@ -9,16 +9,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from upheld.base.errors import FactsError, Problem
+from upheld.base.limits import look
 from upheld.data.columns import Row
 from upheld.data.factfiles.badrows import BadRows
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.reading import UNREADABLE, blocks, check_file, rows_of, unreadable
 from upheld.data.relation import missing_package
-from upheld.errors import FactsError, Problem
 from upheld.ingest.fitting import fitted
 from upheld.ingest.tables import Table, arrow_values
 from upheld.language.core import Predicate
-from upheld.runtime.limits import look
 from upheld.updatefiles.streams import parts_of
 
 #: The files that hold tables, by how their names end.

@@ -10,9 +10,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import cast
 
+from upheld.base.errors import FactsError
+from upheld.base.limits import look
 from upheld.data.factfiles.reading import GZIP_MAGIC, UNREADABLE, Unpacked, check_file, unreadable
-from upheld.errors import FactsError
-from upheld.runtime.limits import look
 
 #: The path that stands for standard input, and what messages call it.
 STDIN, STDIN_NAME = Path("-"), "<stdin>"

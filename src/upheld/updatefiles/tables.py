@@ -10,8 +10,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem, count, nearest, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, count, nearest, quote
 from upheld.ingest.fitting import is_missing
 from upheld.ingest.tables import check_distinct, order_of
 from upheld.language.core import Predicate

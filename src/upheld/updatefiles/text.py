@@ -13,9 +13,10 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
+from upheld.base.errors import FactsError, Problem, ProgramError, quote
+from upheld.base.source import Source, Span
 from upheld.data.change import mixed_sources
 from upheld.data.factfiles.reading import decoded
-from upheld.errors import FactsError, Problem, ProgramError, quote
 from upheld.language.core import Predicate
 from upheld.language.syntax import parser as language
 from upheld.language.syntax.ast import Atom, Constant, Formula, Term
@@ -26,7 +27,6 @@ from upheld.language.syntax.souffle import SouffleParser
 from upheld.language.terms.vocabulary import PREFIXES
 from upheld.language.types.primitive import ESCAPES
 from upheld.language.types.records import end_of
-from upheld.source import Source, Span
 from upheld.updatefiles.constants import row_of, unknown_relation
 from upheld.updatefiles.plain import PlainFacts
 from upheld.updatefiles.streams import STDIN, name_of, parts_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import quote
 from upheld.data.columns import Row
 from upheld.data.relation import coded_columns, decoded
-from upheld.dataclass import dataclass
-from upheld.errors import quote
 from upheld.language.core import Predicate
 
 #: The rows of each relation.

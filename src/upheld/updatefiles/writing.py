@@ -9,14 +9,14 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TextIO
 
+from upheld.base.errors import FactsError, Problem
+from upheld.base.interruptions import uninterrupted
 from upheld.data.columns import Row
 from upheld.data.factfiles.replacement import unwritable
 from upheld.data.relation import Relation
-from upheld.errors import FactsError, Problem
 from upheld.language.terms.vocabulary import TRIPLE
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import quoted
-from upheld.runtime.interruptions import uninterrupted
 
 #: How each type is written. Floats have a point or an exponent, by which programs too know them.
 _AS_TEXT: dict[str, Callable[..., str]] = {

@@ -11,13 +11,13 @@ import numba
 import numpy as np
 import pytest
 
+from upheld.base.errors import LimitReached
+from upheld.base.limits import Limits, memory_in_use, within
 from upheld.engines import ENGINES
 from upheld.engines.memory.kernels import jit, machine_code
 from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.engines.memory.storage.table import Table
-from upheld.errors import LimitReached
 from upheld.materialisation.build import materialise
-from upheld.runtime.limits import Limits, memory_in_use, within
 
 COUNTING = """
 .decl up(x:number)

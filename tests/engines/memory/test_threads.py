@@ -19,14 +19,14 @@ import upheld
 from tests.engines.memory.codegen.test_hot_rules import COMPILED, hot, wait
 from tests.helpers.programs.strategies import Case, Update, cases, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
+from upheld.base import threads as threads_module
+from upheld.base.errors import EvaluationError, LimitReached, UsageError
+from upheld.base.threads import Threads
 from upheld.engines.memory.joins import batch, matching, sinks, strategies
 from upheld.engines.memory.joins.threads import chunks, rule_groups
 from upheld.engines.memory.sets import bit_matrix, collected
 from upheld.engines.memory.storage import regions
-from upheld.errors import EvaluationError, LimitReached, UsageError
 from upheld.maintain.bookkeeping import Ranked
-from upheld.runtime import threads as threads_module
-from upheld.runtime.threads import Threads
 
 SEVERAL = (2, 5)
 

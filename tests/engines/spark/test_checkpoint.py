@@ -9,7 +9,7 @@ import pytest
 
 import upheld
 from tests.engines.spark.helpers.tasks import Driven
-from upheld.errors import UpheldError
+from upheld.base.errors import UpheldError
 from upheld.store import LocalFiles
 
 RULES = """

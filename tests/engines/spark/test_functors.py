@@ -6,7 +6,7 @@ import pytest
 
 import upheld
 from tests.engines.spark.helpers.tasks import Driven
-from upheld.errors import EvaluationError
+from upheld.base.errors import EvaluationError
 
 _NUMBERS = [0, 1, -1, 2, 3, 7, 2**31, 2**63 - 1, -(2**63)]
 _FLOATS = [0.0, 1.0, -1.5, 1e300, float("inf"), float("-inf"), float("nan")]

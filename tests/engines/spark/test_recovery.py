@@ -16,7 +16,7 @@ import upheld
 from tests.engines.spark.helpers.losing import Losing
 from tests.engines.spark.helpers.tasks import Driven
 from tests.engines.spark.test_checkpoint import driven
-from upheld.errors import UpheldError, UpheldWarning
+from upheld.base.errors import UpheldError, UpheldWarning
 
 RULES = """
 .decl edge(x: symbol, y: symbol)

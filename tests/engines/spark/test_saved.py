@@ -12,8 +12,8 @@ import upheld
 from tests.engines.spark.helpers.losing import Losing
 from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.sizes import usually
+from upheld.base.errors import FactsError, Problem
 from upheld.engines.spark import writing
-from upheld.errors import FactsError, Problem
 from upheld.materialisation import lifecycle
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.persistence import saved_rows

@@ -26,8 +26,8 @@ from tests.helpers.streams.streams import (
     held,
     some_stratification,
 )
+from upheld.base.errors import ConstraintViolated, EvaluationError
 from upheld.data.change import Change
-from upheld.errors import ConstraintViolated, EvaluationError
 from upheld.language.core import Fact
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation

@@ -8,7 +8,7 @@ from math import isfinite
 from tests.helpers.programs.strategies import Update
 from tests.helpers.streams.rule_changes import Changing
 from tests.helpers.streams.streams import facts_of
-from upheld.errors import UpheldError
+from upheld.base.errors import UpheldError
 from upheld.explain.unfold import Rules
 from upheld.language.core import Atom, Core, Fact
 from upheld.language.core_text import atom_text, rule_text

@@ -19,9 +19,9 @@ from tests.helpers.streams.equality_streams import (
     random_updates,
 )
 from upheld.algebra.sets import FactSet, derive, settle
+from upheld.base.errors import ProgramError
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.engines.reference.sets import Facts
-from upheld.errors import ProgramError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.equality.equality import with_equality

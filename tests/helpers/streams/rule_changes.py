@@ -31,8 +31,8 @@ from tests.helpers.streams.streams import (
     held,
     some_stratification,
 )
+from upheld.base.errors import EvaluationError, FactsError, UpheldError
 from upheld.data.change import Change
-from upheld.errors import EvaluationError, FactsError, UpheldError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.strata import stratify

@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers.programs.strategies import random_case, random_typed_case
 from tests.helpers.streams.streams import NAMES, Recomputed, assert_recomputed, facts_of, held
-from upheld.errors import EvaluationError, UsageError
+from upheld.base.errors import EvaluationError, UsageError
 from upheld.language.compile import compile_program
 from upheld.language.core import Fact
 from upheld.language.strata import stratify

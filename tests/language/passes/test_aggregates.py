@@ -9,11 +9,11 @@ from fractions import Fraction
 import pytest
 
 import upheld
+from upheld.base.errors import EvaluationError, ProgramError
 from upheld.engines import ENGINES
 from upheld.engines.memory.counters import aggregates as memory_aggregates
 from upheld.engines.memory.joins.lookup import rows_with
 from upheld.engines.memory.sets import expressions
-from upheld.errors import EvaluationError, ProgramError
 from upheld.language.compile import compile_program
 from upheld.language.core_text import rule_text
 from upheld.language.strata import stratify

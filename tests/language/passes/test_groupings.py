@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import upheld
+from upheld.base.errors import ProgramError
 from upheld.engines import ENGINES
-from upheld.errors import ProgramError
 from upheld.language.terms.terms import XSD
 
 PREFIX = "PREFIX : <https://e/>\n"

@@ -8,7 +8,7 @@ import pytest
 
 import upheld
 from tests.helpers.programs.strategies import random_case, within_components
-from upheld.errors import ProgramError
+from upheld.base.errors import ProgramError
 from upheld.language.syntax.components import COMPONENT_DEPTH, INSTANCE_COUNT
 from upheld.language.syntax.files import read_text
 
@@ -29,7 +29,7 @@ def same(text: str, plain: str) -> None:
     assert read_text(str(program)) == program
 
 
-def problems(text: str) -> list[upheld.errors.Problem]:
+def problems(text: str) -> list[upheld.base.errors.Problem]:
     with pytest.raises(ProgramError) as error:
         read_text(text)
     return list(error.value.problems)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import upheld
+from upheld.base.errors import ProgramError
 from upheld.cli import main
-from upheld.errors import ProgramError
 
 DECL = ".decl q(x:symbol)\n"
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from upheld.errors import ProgramError, UsageError
+from upheld.base.errors import ProgramError, UsageError
 from upheld.language.syntax.files import read_file, read_query, read_text
 from upheld.language.syntax.parser import PROBLEM_LIMIT
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.helpers.sizes import usually
-from upheld.errors import UpheldError
+from upheld.base.errors import UpheldError
 from upheld.language.syntax.files import DIALECTS, read_query, read_text
 from upheld.language.syntax.printer import to_text
 

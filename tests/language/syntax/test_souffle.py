@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.cases import CASES
-from upheld.errors import ProgramError
+from upheld.base.errors import ProgramError
 from upheld.language.syntax.ast import (
     Atom,
     Attribute,

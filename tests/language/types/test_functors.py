@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from upheld.errors import UpheldError
+from upheld.base.errors import UpheldError
 from upheld.language.terms import terms
 from upheld.language.terms.terms import XSD, NoValue, number_of, string_of
 from upheld.language.types.functors import CONSTRAINTS, HOLDS, NEGATED, SIGNATURES, Undefined, constraint, functor

@@ -33,12 +33,12 @@ from tests.maintain.equality.test_rewriting import BIJECTIVE, case, fact_names, 
 from upheld.algebra.equality import Constants
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import FactSet, derive, settle
+from upheld.base import statistics
 from upheld.engines import ENGINES
 from upheld.engines.memory.equality import classes as memory_classes
 from upheld.engines.reference.instances import RuleMatcher
 from upheld.language.equality.equality import SAME_AS
 from upheld.maintain.equality.backward_forward import BackwardForward
-from upheld.runtime import statistics
 
 STREAMS = 12
 

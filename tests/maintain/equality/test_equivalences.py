@@ -10,10 +10,10 @@ import pytest
 import upheld
 from tests.helpers.streams.eqrel_streams import LEVELS, check_stream, opened, random_eqrel_case, recomputed
 from tests.helpers.streams.equality_streams import after_failures
+from upheld.base.errors import UsageError
 from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.engines.reference.classes import connected
-from upheld.errors import UsageError
 from upheld.explain import Proof
 from upheld.language.dependencies import STRATIFICATIONS
 from upheld.maintain.registry import ALGORITHMS

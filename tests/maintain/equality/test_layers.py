@@ -18,8 +18,8 @@ from tests.helpers.streams.layered_streams import (
     well_founded,
 )
 from tests.maintain.equality.test_rewriting import SEARCHING, case, fact_names, triple, triples
+from upheld.base.errors import ProgramError
 from upheld.engines import ENGINES
-from upheld.errors import ProgramError
 from upheld.language.compile import compile_program
 from upheld.language.equality import layers
 from upheld.maintain import adaptive, cost_model

@@ -24,13 +24,13 @@ from tests.helpers.streams.equality_streams import (
     recomputed,
 )
 from upheld.algebra.instances import RuleInstance
+from upheld.base import statistics
+from upheld.base.errors import ProgramError, UsageError
 from upheld.engines import ENGINES
 from upheld.engines.reference.instances import RuleMatcher
-from upheld.errors import ProgramError, UsageError
 from upheld.language.equality.equality import SAME_AS
 from upheld.maintain.equality import rewriting
 from upheld.materialisation.materialisation import Materialisation
-from upheld.runtime import statistics
 
 #: Streams come in blocks, so that test processes can share them.
 BLOCKS, STREAMS = usually((2, 14), (4, 12))

@@ -29,9 +29,9 @@ from tests.helpers.streams.streams import (
     random_stream,
 )
 from tests.materialisation.test_atomic import Fuse, books, fused
+from upheld.base.errors import EvaluationError
 from upheld.data.change import Change
 from upheld.engines import ENGINES
-from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Fact
 from upheld.language.dependencies import STRATIFICATIONS

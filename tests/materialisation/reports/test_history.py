@@ -8,8 +8,8 @@ import random
 import pytest
 
 import upheld
+from upheld.base.errors import VerificationFailed
 from upheld.cli import main
-from upheld.errors import VerificationFailed
 from upheld.materialisation.reports import history as reports
 from upheld.testing import check_updates
 

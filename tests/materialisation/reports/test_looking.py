@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import upheld
-from tests.pages.test_markup import parsed
+from tests.base.test_markup import parsed
 from upheld.algebra.meter import Meter
 from upheld.materialisation.reports import progress_display
 from upheld.materialisation.reports.profile import UPDATES_KEPT, Costs

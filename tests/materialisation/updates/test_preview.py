@@ -9,8 +9,8 @@ import pytest
 
 import upheld
 from tests.engines.spark.helpers.tasks import Driven
+from upheld.base.errors import FactsError
 from upheld.engines import ENGINES
-from upheld.errors import FactsError
 
 RULES = """
 path(x, y) :- edge(x, y).

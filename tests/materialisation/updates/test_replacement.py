@@ -8,8 +8,8 @@ import pytest
 
 import upheld
 from tests.engines.spark.helpers.tasks import Driven
+from upheld.base.errors import FactsError, UsageError
 from upheld.engines import ENGINES
-from upheld.errors import FactsError, UsageError
 
 PATHS = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z). path(x, x) :- node(x)."
 

@@ -13,8 +13,8 @@ import pytest
 
 import upheld
 from tests.runs.test_apply import RULES
+from upheld.base.errors import FactsError, UsageError
 from upheld.cli import main
-from upheld.errors import FactsError, UsageError
 
 PATHS = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 #: Each of them deletes what the one before has inserted.

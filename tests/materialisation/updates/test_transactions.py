@@ -11,7 +11,7 @@ import pytest
 
 from tests.engines.spark.helpers.tasks import Driven
 from upheld import ConstraintViolated, UpheldError, materialise, parse, restore
-from upheld.errors import EvaluationError
+from upheld.base.errors import EvaluationError
 
 REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z). inverse(x, 100 / y) :- edge(x, y)."
 EDGES = {"edge": [(1, 2), (2, 3)]}

@@ -7,8 +7,8 @@ import math
 import pytest
 
 import upheld
+from upheld.base.errors import UsageError
 from upheld.engines import ENGINES
-from upheld.errors import UsageError
 
 RULES = """
 .decl p(x:number, y:symbol, z:float)

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 import upheld
+from upheld.base.errors import MissingDependency, UsageError
 from upheld.cli import main
 from upheld.engines import ENGINES
-from upheld.errors import MissingDependency, UsageError
 
 RULES = """
 .decl edge(x:number, y:symbol)

@@ -15,7 +15,7 @@ from tests.helpers.programs.strategies import random_typed_case
 from tests.helpers.releases import wait_for_releases
 from tests.helpers.sizes import usually
 from tests.pipeline.test_run import REACH, read, rows_of
-from upheld.errors import LimitReached, ProgramError
+from upheld.base.errors import LimitReached, ProgramError
 from upheld.language.compile import compile_program
 from upheld.language.pivots import Pivots, find_pivots
 from upheld.language.syntax.files import read_text

@@ -10,8 +10,8 @@ import pytest
 import upheld
 from tests.engines.spark.helpers.jobs import Jobs
 from tests.pipeline.test_run import REACH, read, rows_of
+from upheld.base.errors import LimitReached
 from upheld.engines.spark.joins.replication import SMALL
-from upheld.errors import LimitReached
 from upheld.language.compile import compile_program
 from upheld.language.pivots import Pivots, find_pivots
 from upheld.language.strata import stratify

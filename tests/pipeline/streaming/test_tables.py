@@ -23,8 +23,8 @@ from tests.pipeline.streaming.test_stream import (
     take,
 )
 from tests.pipeline.test_run import REACH
+from upheld.base.errors import UpheldError
 from upheld.cli import main
-from upheld.errors import UpheldError
 from upheld.language.core import Predicate
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.programs import compile_saved

@@ -22,7 +22,7 @@ from tests.helpers.programs.strategies import (
 )
 from tests.helpers.streams.streams import NAMES, some_stratification
 from tests.reliability.programme import Run, goal
-from upheld.errors import EvaluationError
+from upheld.base.errors import EvaluationError
 from upheld.language.syntax.ast import (
     Atom,
     Attribute,

@@ -31,7 +31,7 @@ import upheld
 from tests.helpers.streams.streams import NAMES
 from tests.reliability.agreement.naive import Naive, NoResult
 from tests.reliability.programme import Run, goal
-from upheld.errors import EvaluationError, FactsError, LimitReached, Problem, UpheldError
+from upheld.base.errors import EvaluationError, FactsError, LimitReached, Problem, UpheldError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.equality.equality import with_equality

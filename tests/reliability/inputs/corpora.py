@@ -16,7 +16,7 @@ from tests.helpers import w3c
 from tests.reliability.inputs.fuzzing import NQ, NT, TRIG, TURTLE, XML, Target, attempt, in_new_folder
 from tests.reliability.inputs.mutating import mutated
 from tests.reliability.programme import Run, goal
-from upheld.errors import UpheldError
+from upheld.base.errors import UpheldError
 
 #: What is told without a place: of the document as a whole, of what RDF it says where it is XML, of one statement.
 WITHOUT_PLACE = {"entity-bomb", "unsupported-triple-term", "too-long-statement"}

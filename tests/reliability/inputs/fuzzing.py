@@ -26,11 +26,11 @@ import upheld
 from tests.helpers.cases import CASES
 from tests.reliability.inputs.mutating import mutated
 from tests.reliability.programme import Run, goal
+from upheld.base.errors import UpheldError
+from upheld.base.limits import memory_in_use
 from upheld.engines import facts_reader
-from upheld.errors import UpheldError
 from upheld.facts.files import Format, read_bytes
 from upheld.language.core import Predicate
-from upheld.runtime.limits import memory_in_use
 
 #: Seconds of the processor and bytes that one input may take. A hang is cut off after a few times that.
 SECONDS, MEMORY, HANG = 1.0, 512 << 20, 20.0

@@ -21,8 +21,8 @@ from typing import Any
 import upheld
 from tests.helpers.cases import ROOT
 from tests.reliability.programme import Run, goal
-from upheld.errors import LimitReached
-from upheld.runtime.limits import Limits, memory_in_use
+from upheld.base.errors import LimitReached
+from upheld.base.limits import Limits, memory_in_use
 
 MB = 1 << 20
 #: Memory that an update may take: more for caps on something else, so that it is that one which is reached.

@@ -6,11 +6,11 @@ import argparse
 import sys
 
 import upheld
+from upheld.base.errors import Problem, UsageError
 from upheld.cli.limits import add_limits, limits_of
 from upheld.cli.loading import materialised, restored
 from upheld.cli.options import add_evaluation, add_files, add_program, program_of
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
-from upheld.errors import Problem, UsageError
 
 EXAMPLES = """\
 upheld explain reach.dl -F facts 'path("a", "d")'

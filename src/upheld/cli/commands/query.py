@@ -9,12 +9,12 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import upheld
+from upheld.base.errors import Problem, UsageError
 from upheld.cli.garbage import collect_at_the_end
 from upheld.cli.limits import add_limits
 from upheld.cli.loading import materialised
 from upheld.cli.options import add_evaluation, add_files, add_program
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
-from upheld.errors import Problem, UsageError
 
 #: The formats of answers to SPARQL.
 FORMATS = ("csv", "tsv", "json", "xml", "nt", "ttl")

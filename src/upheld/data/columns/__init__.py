@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.values import NAN, Value
 
 if TYPE_CHECKING:

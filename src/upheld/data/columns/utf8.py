@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from upheld.base.dataclass import dataclass
 from upheld.data.columns import Dictionary, Texts
-from upheld.dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from upheld.errors import FactsError, Problem, quote
+from upheld.base.errors import FactsError, Problem, quote
 
 #: A file of the wrong kind may have a million bad rows; the first ones show what is wrong.
 BAD_ROWS_SHOWN = 20

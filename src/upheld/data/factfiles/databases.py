@@ -8,16 +8,16 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from upheld.base.errors import FactsError, Problem, nearest, quote
+from upheld.base.limits import look
 from upheld.data.columns import Row
 from upheld.data.factfiles.badrows import BadRows
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.jsonfiles import stored
 from upheld.data.factfiles.reading import UNREADABLE, check_file, rows_of, unreadable
-from upheld.errors import FactsError, Problem, nearest, quote
 from upheld.language.types.columns import CODED, NULL_IN_FILES, ColumnType
 from upheld.language.types.primitive import float_text
 from upheld.language.types.records import in_file
-from upheld.runtime.limits import look
 
 #: Types of SQLite columns; all other types are texts.
 _COLUMN_TYPES = {"number": "INTEGER", "float": "REAL"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, ProgramError, nearest, quote
-from upheld.source import Span
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, ProgramError, nearest, quote
+from upheld.base.source import Span
 
 #: Options by medium.
 _LINES = ("delimiter", "headers", "rfc4180")

@@ -14,17 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from upheld.base.errors import FactsError, Problem, quote
+from upheld.base.limits import allow
 from upheld.data.columns import Row
 from upheld.data.factfiles.badrows import BadRows, column_name
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.reading import decoded, rows_of
 from upheld.data.relation import Relation
-from upheld.errors import FactsError, Problem, quote
 from upheld.language.types.columns import CODED, NULL_IN_FILES, ColumnType
 from upheld.language.types.primitive import TYPES, float_text, sorted_rows
 from upheld.language.types.records import in_file
 from upheld.language.values import Value
-from upheld.runtime.limits import allow
 
 _NUMERIC = ("number", "unsigned", "float")
 

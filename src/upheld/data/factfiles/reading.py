@@ -14,16 +14,16 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from upheld.base.errors import FactsError, Problem, count, nearest, quote
+from upheld.base.limits import allow, look
 from upheld.data.columns import Columns, Row
 from upheld.data.factfiles.badrows import EXPECTED, BadRows, column_name
 from upheld.data.factfiles.formats import Format
-from upheld.errors import FactsError, Problem, count, nearest, quote
 from upheld.language.terms.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.primitive import FLOAT, INTEGER, INTEGER_RANGES
 from upheld.language.types.records import NotARecord, RecordType, from_file
 from upheld.language.values import Value, normalise_float
-from upheld.runtime.limits import allow, look
 
 #: A function that parses the bytes of a facts file to rows, like `rows_in`.
 Reader = Callable[[bytes, Path, Sequence[str], Format], list[Row] | Columns]

@@ -11,9 +11,9 @@ from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
 
-from upheld.dataclass import dataclass
-from upheld.errors import WRITTEN, FactsError, Problem, quote, warn
-from upheld.runtime.interruptions import uninterrupted
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import WRITTEN, FactsError, Problem, quote, warn
+from upheld.base.interruptions import uninterrupted
 
 #: How file systems say that they have no hard links, or cannot sync a folder.
 _UNSUPPORTED = (errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)

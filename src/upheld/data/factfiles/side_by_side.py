@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from upheld.runtime.threads import Threads, Work
+from upheld.base.threads import Threads, Work
 
 R = TypeVar("R")
 

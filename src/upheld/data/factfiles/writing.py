@@ -7,17 +7,17 @@ import os
 from collections.abc import Callable, Iterable, Sequence, Sized
 from pathlib import Path
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, quote
+from upheld.base.threads import ONE_THREAD, Threads, Work
 from upheld.data.columns import Row
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.jsonfiles import json_text, stored
 from upheld.data.factfiles.replacement import NewFile, Replacement, unwritable
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem, quote
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import float_text
 from upheld.language.types.records import in_file
 from upheld.language.values import Value
-from upheld.runtime.threads import ONE_THREAD, Threads, Work
 
 #: A function that formats rows as the text of a facts file, like `facts_text`.
 Writer = Callable[[Iterable[Row], Sequence[str], Format], str]

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import SetEngine
+from upheld.base.threads import Threads
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.sets.bits import Bits
 from upheld.engines.memory.sets.journal import Journal
@@ -24,7 +25,6 @@ from upheld.engines.memory.storage.holders import Holders
 from upheld.engines.memory.storage.partitions import Parts
 from upheld.engines.memory.storage.strata import Placing
 from upheld.engines.memory.storage.table import Table, Touched
-from upheld.runtime.threads import Threads
 
 
 class Context:

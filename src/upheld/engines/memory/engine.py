@@ -12,6 +12,8 @@ from upheld.algebra.counters import Numbered
 from upheld.algebra.engine import Freed, MemoryUse, TableSize
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet, Own
+from upheld.base.interruptions import uninterrupted
+from upheld.base.threads import ONE_THREAD, Threads
 from upheld.data.columns import Columns
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.counters.aggregates import MemoryAggregate
@@ -42,8 +44,6 @@ from upheld.language.equality.equality import Equality
 from upheld.language.strata import classes_of_atoms
 from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
-from upheld.runtime.interruptions import uninterrupted
-from upheld.runtime.threads import ONE_THREAD, Threads
 
 
 class MemoryEngine:

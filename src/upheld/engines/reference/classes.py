@@ -11,7 +11,7 @@ from upheld.algebra.equality import Classes, Constants, Difference
 from upheld.algebra.expansion import Expansions, Parts, between, pair_blocks
 from upheld.algebra.rounds import ClassesRoundByRound
 from upheld.algebra.sets import FactSet, SetEngine
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.engines.reference.sets import CountedFacts, Facts, own_set
 from upheld.language.core import Fact
 from upheld.language.equality.equality import Equality

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from upheld.algebra.instances import Binding, cheapest_first, evaluate_builtin, instantiate, is_ready, undefined, unify
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.core import Atom, Builtin, Fact, Rule
 from upheld.language.syntax.ast import Constant
 from upheld.language.types.functors import Undefined

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from upheld.algebra.engine import Engine
-from upheld.errors import Problem, UsageError, count
+from upheld.base.errors import Problem, UsageError, count
+from upheld.base.limits import Limits
 from upheld.language.core import Core
-from upheld.runtime.limits import Limits
 from upheld.spark.session import open_session
 from upheld.spark.titles import title
 

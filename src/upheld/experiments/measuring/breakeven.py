@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import upheld
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.experiments.data.facts import Facts, count
 from upheld.experiments.measuring.sampling import sample
 from upheld.experiments.measuring.spending import updated

@@ -21,9 +21,9 @@ from threading import Event, Thread
 from typing import Any
 
 import upheld
+from upheld.base.errors import Problem, UsageError
 from upheld.engines import THREADS
 from upheld.engines.memory.kernels.jit import compile_kernels
-from upheld.errors import Problem, UsageError
 from upheld.experiments.catalogue import experiment_named
 from upheld.experiments.measuring.spending import seconds_of
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, median
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 
 #: The 97.5 % quantile of the normal distribution.
 Z = 1.96

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import upheld
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.experiments.data.facts import Facts, Numbers
 from upheld.experiments.data.zipf import ATOM, arities, zipf
 from upheld.experiments.programs import cyc, rulesets

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.experiments.data import sspe, zipf
 from upheld.experiments.data.facts import Facts, Numbers, distinct
 from upheld.experiments.data.graphs import trees

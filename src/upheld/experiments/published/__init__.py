@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 
 #: Columns that name a row rather than give a number of it.
 KEYS = ("row", "strat", "level", "task", "deleted")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from statistics import median
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.experiments.report.tables import Table, number
 
 #: The tables of all experiments by id; unmeasured ones have the papers' numbers alone.

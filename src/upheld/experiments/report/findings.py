@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.experiments.catalogue import experiments
 from upheld.experiments.measuring.measure import folder_of, load
 from upheld.experiments.papers import paper1

@@ -7,7 +7,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from upheld.errors import MissingDependency, Problem
+from upheld.base.errors import MissingDependency, Problem
 from upheld.experiments.registry import Measured
 from upheld.experiments.report.tables import Entry, Table
 

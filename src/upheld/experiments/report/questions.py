@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import median
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.experiments.report.claims import Claim, Outcome, Tables, at_most, faster, pairs, range_of
 from upheld.experiments.report.plots import is_summary
 from upheld.experiments.report.tables import number

@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import field
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.experiments.measuring.statistics import Mean
 from upheld.experiments.published import Printed
 

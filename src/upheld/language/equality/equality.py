@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.language.core import Aggregation, Atom, Core, CoreTerm, Fact, Predicate, Rule
 from upheld.language.equality.equivalences import by_classes
 from upheld.language.syntax.ast import Constant, Variable

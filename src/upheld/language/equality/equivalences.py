@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.core import Atom, Builtin, Classing, Core, CoreTerm, Predicate, Rule
 from upheld.language.substitution import substitute_atom
 from upheld.language.syntax.ast import Constant, Variable

@@ -24,8 +24,9 @@ from dataclasses import replace
 from itertools import chain, combinations
 from typing import NamedTuple, TypeVar
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, ProgramError, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, ProgramError, quote
+from upheld.base.source import Span
 from upheld.language.atom_patterns import pattern_of, share_an_instance
 from upheld.language.core import Aggregation, Atom, Builtin, Core, CoreTerm, Predicate, Rule
 from upheld.language.core_text import atom_text
@@ -34,7 +35,6 @@ from upheld.language.strata import Stratification, stratify
 from upheld.language.substitution import substitute_atom, substitute_builtin, substitute_rule, substitute_term
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.values import Value
-from upheld.source import Span
 
 #: A representative and another member of its class.
 MEMBER = Predicate("$member", ("representative", "member"), ("term", "term"), hidden=True)

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from itertools import combinations
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.core import Rule
 from upheld.language.hypertrees.decomposition import Decomposition, Node, complete, is_complete, violations
 from upheld.language.hypertrees.estimates import Estimate, Statistics, estimate_atom, estimate_join, table_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.hypertrees.hypergraph import Hypergraph
 
 

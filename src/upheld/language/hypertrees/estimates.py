@@ -11,7 +11,7 @@ from functools import reduce
 from math import prod
 from typing import Protocol
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.core import Atom
 from upheld.language.syntax.ast import Constant
 

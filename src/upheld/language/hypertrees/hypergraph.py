@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.core import Rule
 
 

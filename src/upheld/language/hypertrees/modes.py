@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.language.core import Core, Rule
 from upheld.language.hypertrees.acyclicity import is_acyclic
 from upheld.language.hypertrees.hypergraph import hypergraph_of

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.core import Atom, Builtin, Rule
 from upheld.language.hypertrees.cost import Costs
 from upheld.language.hypertrees.rewriting import Acyclic, Nodes

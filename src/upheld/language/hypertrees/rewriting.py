@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Predicate, Rule
 from upheld.language.core_text import atom_text, builtin_text
 from upheld.language.hypertrees.decomposition import Decomposition, is_complete, violations

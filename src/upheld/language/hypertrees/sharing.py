@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.core import Atom, Builtin, Rule
 from upheld.language.hypertrees.cost import Costs
 from upheld.language.hypertrees.estimates import Statistics, Table, estimate_atom, estimate_join, table_of

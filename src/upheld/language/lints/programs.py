@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from upheld.errors import Problem, nearest, quote
+from upheld.base.errors import Problem, nearest, quote
+from upheld.base.source import Source
 from upheld.language.syntax.ast import (
     Atom,
     Call,
@@ -20,7 +21,6 @@ from upheld.language.syntax.ast import (
 )
 from upheld.language.terms.terms import number_of, string_of
 from upheld.language.terms.vocabulary import COLUMNS
-from upheld.source import Source
 
 #: Warnings of one kind that are shown where nobody has asked for all of them.
 WARNINGS_SHOWN = 5

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 
-from upheld.errors import Problem, quote
+from upheld.base.errors import Problem, quote
+from upheld.base.source import Source, Span
 from upheld.language.core import Atom, Builtin, Core, Rule
 from upheld.language.syntax.ast import Clause, Constant, Program, Variable
-from upheld.source import Source, Span
 
 Place = tuple[Source, int]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem
+from upheld.base.source import Span
 from upheld.language.core import Aggregation
 from upheld.language.syntax.ast import Aggregate, Atom, Clause, Program
-from upheld.source import Span
 
 
 @dataclass

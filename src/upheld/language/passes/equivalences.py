@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from upheld.errors import quote
+from upheld.base.errors import quote
 from upheld.language.passes.draft import Draft
 from upheld.language.syntax.ast import Atom, Clause, Conjunction, Declaration, Formula, Variable
 

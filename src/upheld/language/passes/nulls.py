@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from upheld.errors import quote
+from upheld.base.errors import quote
 from upheld.language.passes.disjunction import Literal, literals
 from upheld.language.passes.draft import Draft
 from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Negation, Term, Test, Variable, variables

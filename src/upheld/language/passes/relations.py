@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from upheld.errors import Problem, count, nearest, quote
+from upheld.base.errors import Problem, count, nearest, quote
+from upheld.base.source import Span
 from upheld.language.passes.draft import Draft
 from upheld.language.syntax.ast import Atom, Clause, Constant, nodes
-from upheld.source import Span
 
 
 def check_relations(draft: Draft) -> None:

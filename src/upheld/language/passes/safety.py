@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from upheld.errors import nearest, quote
+from upheld.base.errors import nearest, quote
 from upheld.language.passes.disjunction import literals
 from upheld.language.passes.draft import Draft
 from upheld.language.syntax.ast import Atom, Call, Clause, Negation, Term, Test, Variable, Wildcard, variables

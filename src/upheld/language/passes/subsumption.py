@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from upheld.dataclass import dataclass
-from upheld.errors import count, nearest, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import count, nearest, quote
 from upheld.language.passes.draft import Draft
 from upheld.language.syntax.ast import (
     Aggregate,

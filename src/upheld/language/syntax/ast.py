@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
+from upheld.base.source import Span
 from upheld.language.printable import Printable
 from upheld.language.values import Value
-from upheld.source import Span
 
 
 def _span() -> Span | None:

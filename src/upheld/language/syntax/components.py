@@ -14,8 +14,10 @@ from dataclasses import field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, count, nearest, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, count, nearest, quote
+from upheld.base.limits import look
+from upheld.base.source import Span
 from upheld.language.syntax.ast import (
     Atom,
     Attribute,
@@ -29,8 +31,6 @@ from upheld.language.syntax.ast import (
     Subsumption,
     TypeDeclaration,
 )
-from upheld.runtime.limits import look
-from upheld.source import Span
 
 #: Instances of a program, with those that they contain, and components within each other or derived from each other.
 INSTANCE_COUNT = 10_000

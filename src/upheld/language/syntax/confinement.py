@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from upheld.errors import Problem, quote
-from upheld.source import Span
+from upheld.base.errors import Problem, quote
+from upheld.base.source import Span
 
 
 def outside(path: Path, folder: Path, span: Span | None) -> Problem | None:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from typing import NoReturn
 
-from upheld.errors import nearest, quote
+from upheld.base.errors import nearest, quote
+from upheld.base.source import Source, Span
 from upheld.language.syntax.ast import (
     Atom,
     Attribute,
@@ -31,7 +32,6 @@ from upheld.language.syntax.parser import (
 )
 from upheld.language.syntax.reserved import NO_RELATIONS
 from upheld.language.types.primitive import DL_ESCAPES, quoted
-from upheld.source import Source, Span
 
 #: The qualifier that is acted upon, and those that are not.
 EQUIVALENCE = "eqrel"

@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
+from upheld.base.collector import collector_paused
+from upheld.base.errors import Problem, ProgramError, UsageError, nearest, quote
+from upheld.base.limits import allow
+from upheld.base.source import Source, Span
 from upheld.language.syntax.ast import Formula, Program
 from upheld.language.syntax.confinement import outside
 from upheld.language.syntax.parser import Draft, Parser
 from upheld.language.syntax.rdfox import RDFoxParser
 from upheld.language.syntax.souffle import SouffleParser
-from upheld.runtime.collector import collector_paused
-from upheld.runtime.limits import allow
-from upheld.source import Source, Span
 
 DIALECTS = ("dl", "dlog")
 #: Files that include each other, one inside the other, and files included altogether.

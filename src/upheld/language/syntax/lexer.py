@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from upheld.errors import Problem, ProgramError, quote
-from upheld.source import Source, Span
+from upheld.base.errors import Problem, ProgramError, quote
+from upheld.base.source import Source, Span
 
 NAME_LENGTH = 1_000
 NUMBER_LENGTH = 1_000

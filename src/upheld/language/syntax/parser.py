@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from dataclasses import field, fields
 from typing import ClassVar, NoReturn
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, ProgramError, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, ProgramError, quote
+from upheld.base.limits import look
+from upheld.base.source import Source, Span
 from upheld.language.syntax.ast import (
     Aggregate,
     Atom,
@@ -37,8 +39,6 @@ from upheld.language.syntax.ast import (
 )
 from upheld.language.syntax.components import Contents, expanded
 from upheld.language.syntax.lexer import Scanner, Token
-from upheld.runtime.limits import look
-from upheld.source import Source, Span
 
 NESTING_LIMIT = 200
 PROBLEM_LIMIT = 20

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NoReturn
 
-from upheld.errors import Problem, nearest, quote
+from upheld.base.errors import Problem, nearest, quote
+from upheld.base.source import Source, Span
 from upheld.language.syntax.ast import (
     Call,
     Constant,
@@ -19,7 +20,6 @@ from upheld.language.terms.ntriples import NotATerm
 from upheld.language.terms.terms import literal
 from upheld.language.terms.vocabulary import PREFIXES, XSD
 from upheld.language.types.primitive import ESCAPES
-from upheld.source import Source, Span
 
 if TYPE_CHECKING:
     pass

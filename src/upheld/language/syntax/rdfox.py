@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from upheld.errors import Problem, count, nearest, quote
+from upheld.base.errors import Problem, count, nearest, quote
+from upheld.base.source import Source, Span
 from upheld.language.syntax.ast import (
     Atom,
     Call,
@@ -43,7 +44,6 @@ from upheld.language.syntax.rdf_terms import TermParser
 from upheld.language.terms.terms import boolean
 from upheld.language.terms.vocabulary import QUAD, RDF, TRIPLE, XSD
 from upheld.language.types.functors import HOLDS, is_test
-from upheld.source import Source, Span
 
 if TYPE_CHECKING:
     from upheld.language.terms.functions import Function

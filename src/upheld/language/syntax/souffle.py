@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable
 from math import isinf
 
-from upheld.errors import nearest, quote
+from upheld.base.errors import nearest, quote
+from upheld.base.limits import look
+from upheld.base.source import Source, Span
 from upheld.language.syntax.ast import (
     Aggregate,
     Atom,
@@ -51,8 +53,6 @@ from upheld.language.syntax.reserved import (
     RESERVED,
 )
 from upheld.language.types.primitive import INTEGER_RANGES
-from upheld.runtime.limits import look
-from upheld.source import Source, Span
 
 #: Functors whose value differs from one evaluation to the next.
 UNSTABLE = ("autoinc", "random", "rand", "time", "now", "timestamp", "date", "today", "uuid")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.terms import datatypes, temporal
 from upheld.language.terms.iris import resolve
 from upheld.language.terms.ntriples import NotATerm, iri, language_tag

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from ipaddress import AddressValueError, IPv6Address
 
-from upheld.errors import quote
+from upheld.base.errors import quote
 from upheld.language.terms.ntriples_grammar import BLANK_NODE, SHORT_ESCAPES, literal_parts
 from upheld.language.terms.terms import RDF, XSD, escape, literal
 

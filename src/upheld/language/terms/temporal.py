@@ -10,7 +10,7 @@ import re
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import cache
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 
 EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 

@@ -16,7 +16,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.types import dates
 from upheld.language.types.primitive import FLOAT as FLOAT_TEXT
 from upheld.language.types.primitive import INT64_MIN, INTEGER, INTEGER_RANGES, TYPES, UINT64_MAX, float_text

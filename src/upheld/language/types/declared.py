@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from upheld.errors import nearest, quote
+from upheld.base.errors import nearest, quote
+from upheld.base.source import Span
 from upheld.language.passes.draft import Draft
 from upheld.language.syntax.ast import Branch, TypeDeclaration
 from upheld.language.types.columns import CODED, MOST_DIGITS, NULLS, column_type, plain_name
 from upheld.language.types.records import RECORD, RecordType
-from upheld.source import Span
 
 #: The primitive types that programs name. A record type has the name that its declaration gives it, and a program may
 #: declare a type with the name of any other type.

@@ -18,8 +18,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, ProgramError, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, ProgramError, quote
 from upheld.language.types import dates, records
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, rescaled
 from upheld.language.types.primitive import FLOAT, INT64_MAX, INTEGER, INTEGER_RANGES, UINT64_MAX, float_text

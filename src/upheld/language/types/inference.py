@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from upheld.errors import count, nearest, quote
+from upheld.base.errors import count, nearest, quote
+from upheld.base.source import Span
 from upheld.language.core import Aggregation
 from upheld.language.passes.disjunction import literals
 from upheld.language.passes.draft import Draft
@@ -41,7 +42,6 @@ from upheld.language.types.functors import (
     signatures_of,
 )
 from upheld.language.types.records import BRACKETS, NIL, RECORD, Field, RecordType, is_functor
-from upheld.source import Span
 
 #: The types that a literal may have. Of several, the first one of `_PREFERRED` is chosen where nothing else decides.
 _LITERALS = {

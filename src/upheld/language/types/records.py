@@ -18,7 +18,7 @@ from decimal import Decimal
 from itertools import chain, repeat
 from typing import Any
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.terms.terms import NoValue
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.primitive import DL_ESCAPES, FLOAT, INT64_MAX, INTEGER, INTEGER_RANGES, float_text, quoted

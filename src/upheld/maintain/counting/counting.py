@@ -22,10 +22,10 @@ from collections.abc import Mapping
 from upheld.algebra.counters import Agenda, Trace
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, bag, instances, settle
+from upheld.base.statistics import phase
 from upheld.language.strata import Stratum
 from upheld.maintain.bookkeeping import Traced
 from upheld.maintain.update import State, maintained_alike
-from upheld.runtime.statistics import phase
 
 
 def counting(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:

@@ -30,10 +30,10 @@ from typing import ParamSpec
 
 from upheld.algebra.counters import Trace
 from upheld.algebra.sets import Bag, FactSet, Own, bag, derive_bag, instances, settle
+from upheld.base.statistics import phase
 from upheld.language.strata import Stratum
 from upheld.maintain.bookkeeping import Traced
 from upheld.maintain.update import State, maintained_alike
-from upheld.runtime.statistics import phase
 
 A = ParamSpec("A")
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 from upheld.algebra.counters import Numbers
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, bag, derive, derive_bag, settle
+from upheld.base.statistics import phase
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.bookkeeping import Counters, NonrecursiveCounter
 from upheld.maintain.update import State, maintained_alike
-from upheld.runtime.statistics import phase
 
 
 def dred_c(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:

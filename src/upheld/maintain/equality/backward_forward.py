@@ -33,8 +33,8 @@ from __future__ import annotations
 
 from upheld.algebra.equality import Classes, Constants
 from upheld.algebra.sets import FactSet, derive, settle
+from upheld.base.statistics import phase
 from upheld.maintain.equality.rewritten_rules import RewrittenRules
-from upheld.runtime.statistics import phase
 
 
 class BackwardForward:

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, derive, settle
+from upheld.base.statistics import phase
 from upheld.language.core import Classing
 from upheld.language.strata import Stratum
-from upheld.runtime.statistics import phase
 
 
 def materialise_classes(engine: Engine, s: Stratum, E: FactSet, I: FactSet) -> None:

@@ -25,6 +25,7 @@ from upheld.algebra.counters import Ranks
 from upheld.algebra.engine import Engine
 from upheld.algebra.expansion import Rows
 from upheld.algebra.sets import FactSet, derive, settle
+from upheld.base.statistics import phase
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.equality.layers import LOOP, MEMBER, Layers, has_layers, layers
@@ -40,7 +41,6 @@ from upheld.maintain.fbf import fbf
 from upheld.maintain.ranked import add
 from upheld.maintain.seminaive import seminaive
 from upheld.maintain.update import State
-from upheld.runtime.statistics import phase
 
 
 class Layered:

@@ -43,6 +43,7 @@ from upheld.algebra.engine import Engine
 from upheld.algebra.equality import Classes, Constants, Overdeletion
 from upheld.algebra.expansion import Rows
 from upheld.algebra.sets import FactSet, Instances, SetEngine, derive, settle
+from upheld.base.statistics import phase
 from upheld.language.core import Core, Rule
 from upheld.language.equality.equality import Equality, reflexivity
 from upheld.language.strata import Stratification, Whole
@@ -50,7 +51,6 @@ from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.equality.backward_forward import BackwardForward
 from upheld.maintain.equality.rewritten_rules import RewrittenRules, represented
 from upheld.maintain.update import State
-from upheld.runtime.statistics import phase
 
 #: Further steps by which explicit facts may prove that classes hold together, and the facts that must mention a class
 #: for that: with fewer, to split the class costs less.

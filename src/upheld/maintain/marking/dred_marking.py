@@ -25,13 +25,13 @@ from __future__ import annotations
 
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, settle
+from upheld.base.statistics import phase
 from upheld.language.strata import Stratum
 from upheld.maintain import dred
 from upheld.maintain.dred import insert, loses_nothing, rederive
 from upheld.maintain.marking.guards import Guarded, Guards, derive_unless, instances_unless
 from upheld.maintain.marking.marking import Marker, Marking, insert_and_mark
 from upheld.maintain.update import Marks, Requested, State, maintained_alike
-from upheld.runtime.statistics import phase
 
 
 def dred_marking(

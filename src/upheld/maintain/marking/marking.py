@@ -30,13 +30,13 @@ from collections.abc import Callable
 from upheld.algebra.counters import RowsByName
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, Own, derive, instances, settle, supports
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
+from upheld.base.statistics import phase
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.dred import insert, loses_nothing
 from upheld.maintain.marking.guards import Guards, derive_unless
 from upheld.maintain.update import Marks, Outcome, Requested, State, Update, maintained_alike, step
-from upheld.runtime.statistics import phase
 
 
 def bf_marking(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, UsageError, warn
 from upheld.data.change import ByRelation, Change
 from upheld.data.columns import Columns, Row
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem, UsageError, warn
 from upheld.language.core import Core
 from upheld.materialisation.versions.views import net
 from upheld.store import Draft, FeedStep, SavedProgram, Segment, Store, read_feed

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from upheld.base.errors import FactsError, Problem, UsageError, quote
 from upheld.data.change import Change
-from upheld.errors import FactsError, Problem, UsageError, quote
 from upheld.tables import KeptTable, TableDraft
 
 

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError
 from upheld.data.columns import Columns, Row
 from upheld.data.factfiles.reading import unreadable
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError
 from upheld.ingest import facts_of
 from upheld.store import SavedRelation, Store
 from upheld.store.access import reading

@@ -7,17 +7,17 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import count
+from upheld.base.pages import indented, outline
 from upheld.data.change import ByRelation, Change
 from upheld.data.relation import Relation
-from upheld.dataclass import dataclass
-from upheld.errors import count
 from upheld.explain import Explanation, Proof
 from upheld.explain.explanation import LEVELS_SHOWN
 from upheld.language.core import Atom, Fact, Rule
 from upheld.language.core_text import atom_text, rule_text
 from upheld.language.syntax.ast import Constant
 from upheld.materialisation.persistence.feeds import FEW, Feed, Noted, Programs, keep_own_codes
-from upheld.pages.markup import indented, outline
 
 #: Updates that are remembered, and facts that these have changed altogether.
 UPDATES_REMEMBERED = 1_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from upheld.base.statistics import Statistics
 from upheld.data.change import Change
-from upheld.runtime.statistics import Statistics
 
 _log = logging.getLogger("upheld")
 

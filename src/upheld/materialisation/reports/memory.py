@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from upheld.algebra.engine import MemoryUse, TableSize
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import UsageError, count
+from upheld.base.pages import table
 from upheld.data.change import unknown_relation
-from upheld.dataclass import dataclass
-from upheld.errors import UsageError, count
 from upheld.language.core import Predicate
-from upheld.pages.markup import table
 
 #: The name under which relations that a pass of the compiler made are counted together.
 HIDDEN = "(helper relations)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from upheld.pages.markup import indented, outline
+from upheld.base.pages import indented, outline
 
 
 class Plans(str):

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from upheld.algebra.work import Work, WorkDone
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, count
+from upheld.base.pages import Markup, element, first_rows, joined, table
+from upheld.base.plots import bars, over_time, page
+from upheld.base.statistics import Statistics
 from upheld.data.change import Change, known_counts
 from upheld.data.factfiles.replacement import Replacement, unwritable
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, count
 from upheld.language.core import Rule
 from upheld.language.core_text import rule_text
-from upheld.pages.markup import Markup, element, first_rows, joined, table
-from upheld.pages.plots import bars, over_time, page
-from upheld.runtime.statistics import Statistics
 
 #: Updates whose costs are kept one by one. Totals are of all updates.
 UPDATES_KEPT = 1_000

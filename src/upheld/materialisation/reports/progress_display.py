@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any, Protocol
 
+from upheld.base.pages import element, joined
+from upheld.base.statistics import Statistics
 from upheld.materialisation.progress import Progress
-from upheld.pages.markup import element, joined
-from upheld.runtime.statistics import Statistics
 
 #: Seconds that a run takes before its progress is shown.
 DELAY = 0.5

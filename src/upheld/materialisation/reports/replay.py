@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, quote
 from upheld.data.change import Change
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, quote
 from upheld.explain import Explainer, Explanation
 from upheld.language.core import Core, Fact, Rule
 from upheld.language.edits import changed

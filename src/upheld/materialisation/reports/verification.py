@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, quote
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, quote
 from upheld.explain import Explanation
 from upheld.language.core import Atom, Fact
 from upheld.language.core_text import atom_text

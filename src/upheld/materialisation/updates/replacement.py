@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from upheld.algebra.sets import FactSet, settle
+from upheld.base.errors import Problem, UsageError, quote
 from upheld.data.columns import Row
-from upheld.errors import Problem, UsageError, quote
 from upheld.maintain.update import Requested
 
 

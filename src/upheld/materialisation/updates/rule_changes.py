@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UsageError
 from upheld.data.columns import Row
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, UsageError
 from upheld.language.core import Core, Fact, Predicate, Rule
 from upheld.language.edits import Edit, edit, evaluated, other_types, replacing
 from upheld.language.syntax.ast import Program

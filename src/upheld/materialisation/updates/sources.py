@@ -11,10 +11,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.data.change import Change
 from upheld.data.columns import Row
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.core import Fact
 
 #: The sources that claim a fact; None is the unnamed source.

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from upheld.arguments import SOURCE, UPDATES, checked
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UpheldError, UsageError, described_type, quote
 from upheld.data.change import mixed_sources
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, UpheldError, UsageError, described_type, quote
 
 #: An update as a stream brings it, as it waits to be made, and what comes of it.
 U = TypeVar("U")

@@ -8,15 +8,15 @@ from contextlib import ExitStack, contextmanager
 
 from upheld.algebra.engine import Attempt, Engine
 from upheld.algebra.work import WorkDone
+from upheld.base.errors import Problem, UsageError, count
+from upheld.base.statistics import summed
 from upheld.data.change import ByRelation, Change, relation_of
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
-from upheld.errors import Problem, UsageError, count
 from upheld.language.core import Core, Predicate
 from upheld.maintain.update import State
 from upheld.materialisation.updates.sources import Claimed
 from upheld.materialisation.versions.views import together
-from upheld.runtime.statistics import summed
 
 
 class Transaction:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NoReturn, Protocol, Self, SupportsIndex
 
+from upheld.base.errors import UsageError
+from upheld.base.turns import Turns
 from upheld.data.change import unknown_relation
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
 from upheld.engines import EngineChoice
-from upheld.errors import UsageError
 from upheld.explain import Explanation
 from upheld.language.core import Core, Fact
 from upheld.language.queries import Query
 from upheld.language.values import Value
 from upheld.materialisation.versions.views import not_copied
-from upheld.runtime.turns import Turns
 
 
 class Source(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol
 
+from upheld.base.errors import Problem, UsageError
 from upheld.data.relation import Relation
-from upheld.errors import Problem, UsageError
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.materialisation.versions.views import SPARE, History, Version
 from upheld.rdf.sparql import Solutions, TripleStore

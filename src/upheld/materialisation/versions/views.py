@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from upheld.base.errors import Problem
+from upheld.base.turns import Turns
 from upheld.data.change import Change, known_counts, known_sizes
 from upheld.data.columns import Columns, Row
 from upheld.data.relation import Relation
-from upheld.errors import Problem
 from upheld.language.core import Core
 from upheld.language.values import Value
-from upheld.runtime.turns import Turns
 
 Rows = Columns | Collection[Row]
 

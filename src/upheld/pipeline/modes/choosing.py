@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from upheld.dataclass import dataclass
-from upheld.errors import LimitReached, Problem, ProgramError, count, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import LimitReached, Problem, ProgramError, count, quote
+from upheld.base.sizes import size_of
 from upheld.language.pivots import Obstacle, Pivots
 from upheld.pipeline.job import Settings
 from upheld.pipeline.modes.costs import GROWTH, MARGIN, RECURSIVE_GROWTH, Work, seconds
 from upheld.pipeline.report import Choice
-from upheld.runtime.sizes import size_of
 
 # Memory of facts in the driver, at least: for each fact a row on its way in, its place in the table, flags and an
 # index; for each text a Python object beside its characters.

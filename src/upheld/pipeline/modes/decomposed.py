@@ -21,6 +21,7 @@ from pyspark import Broadcast, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from upheld.algebra.meter import Meter
+from upheld.base.limits import Limits
 from upheld.data.change import relation_of
 from upheld.data.relation import Relation
 from upheld.language.core import Core, Predicate
@@ -35,7 +36,6 @@ from upheld.pipeline.modes.partitions import Outcome, Part, facts_in, outcome_of
 from upheld.pipeline.modes.slots import Slots
 from upheld.pipeline.modes.task_output import Leaving, LeavingPairs, LeavingRows
 from upheld.pipeline.progress import StageProgress
-from upheld.runtime.limits import Limits
 from upheld.spark.releases import release_with
 
 #: Parts for each task that Spark runs at once: more even out what parts take, and each loads all whole relations.

@@ -7,7 +7,7 @@ from dataclasses import field
 
 from pyspark.sql import DataFrame
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 
 
 class Frames(Mapping[str, DataFrame]):

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
+from upheld.base.dataclass import dataclass
+from upheld.base.limits import Limits
 from upheld.data.columns import Column, Columns, Texts
 from upheld.data.relation import Relation
 from upheld.data.stored import TEXTS, StoredFacts, numbers
-from upheld.dataclass import dataclass
 from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core
@@ -27,7 +28,6 @@ from upheld.pipeline.dictionary import encoded
 from upheld.pipeline.job import Settings
 from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes.choosing import bytes_of
-from upheld.runtime.limits import Limits
 from upheld.spark.session import ARROW, configured
 
 if TYPE_CHECKING:

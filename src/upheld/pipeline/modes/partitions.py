@@ -9,10 +9,11 @@ from dataclasses import field
 import numpy as np
 import pyarrow as pa
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import UpheldError
+from upheld.base.limits import Limits
 from upheld.data.columns import Texts
 from upheld.data.relation import Relation, arrow_texts
-from upheld.dataclass import dataclass
-from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.constraints import REPORT
@@ -20,7 +21,6 @@ from upheld.pipeline.layouts import ARROW_TYPES, Codec
 from upheld.pipeline.modes.driver import columns_of
 from upheld.pipeline.modes.slots import Slots
 from upheld.pipeline.modes.task_output import NOTE, Piece
-from upheld.runtime.limits import Limits
 from upheld.spark.packing import packed, unpacked
 
 #: Rows that go back to Spark at a time.

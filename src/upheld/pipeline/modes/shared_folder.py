@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary, finalize
 
 from pyspark.sql import SparkSession
 
+from upheld.base.ownership import OwnedFolder, sweep
 from upheld.pipeline.job import Job
 from upheld.pipeline.report import Choice
 from upheld.pipeline.sinks import staged
-from upheld.runtime.ownership import OwnedFolder, sweep
 from upheld.spark.files import shown
 
 #: How the names of folders in the temporary folder of a machine begin.

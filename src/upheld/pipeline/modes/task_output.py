@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.pipeline.layouts import Layout
 from upheld.spark.gateway import count_in_java
 

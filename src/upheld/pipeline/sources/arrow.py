@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 from pyspark.sql import SparkSession
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError
 from upheld.data.factfiles.reading import Unpacked
 from upheld.data.stored import TEXTS, StoredFile, write_stored
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError
 from upheld.language.terms.ntriples import are_canonical
 from upheld.language.terms.ntriples_grammar import PLAIN_TRIPLE
 from upheld.language.terms.terms import XSD

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.pipeline.sources.arrow import NotPlain, PlainParquet, parquet_columns
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row, nothing, numbered
 from upheld.spark.paths import verbatim

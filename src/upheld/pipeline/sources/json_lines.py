@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.dataclass import dataclass
-from upheld.errors import quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import quote
 from upheld.language.types.primitive import TYPES
 from upheld.pipeline.sources.coded import is_coded
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row, lines, numbered

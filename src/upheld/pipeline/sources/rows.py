@@ -8,7 +8,7 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.pipeline.sources.arrow import Plain
 from upheld.spark.paths import verbatim
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError
 from upheld.data.factfiles.reading import GZIP_MAGIC, Unpacked
 from upheld.data.relation import missing_package
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError
 from upheld.language.terms.terms import escape
 from upheld.pipeline.sources.ntriples import NAMES
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row

@@ -19,10 +19,10 @@ from contextlib import contextmanager, suppress
 from math import inf
 from typing import TYPE_CHECKING
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import UpheldError
 from upheld.data.change import Change
 from upheld.data.relation import Relation, arrow_for_spark
-from upheld.dataclass import dataclass
-from upheld.errors import UpheldError
 from upheld.language.core import Core
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.materialisation import Materialisation

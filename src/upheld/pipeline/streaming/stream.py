@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, count
+from upheld.base.limits import Limits
 from upheld.engines.spark.sparkengine import SparkEngine
-from upheld.errors import FactsError, Problem, count
 from upheld.language.core import Core
 from upheld.materialisation.build import restore
 from upheld.materialisation.materialisation import Materialisation
@@ -38,7 +39,6 @@ from upheld.pipeline.run import (
 from upheld.pipeline.sinks import version_of_feed
 from upheld.pipeline.streaming.batches import Batches, Version
 from upheld.pipeline.streaming.updates import Updates, find
-from upheld.runtime.limits import Limits
 from upheld.spark.failures import explained_failures
 from upheld.spark.files import FileSystem
 from upheld.spark.session import ARROW, configured

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, UpheldError, UsageError
 from upheld.data.columns import Row
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem, UpheldError, UsageError
 from upheld.language.core import Predicate
 from upheld.pipeline.job import Stream
 from upheld.spark.errors import explained

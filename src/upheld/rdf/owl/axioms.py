@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.terms.vocabulary import PREFIXES
 from upheld.rdf.owl.expressions import (
     NOTHING,

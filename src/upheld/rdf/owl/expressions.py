@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.terms.vocabulary import PREFIXES
 from upheld.rdf.owl.graph import Graph, Malformed
 

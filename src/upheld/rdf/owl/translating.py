@@ -20,9 +20,9 @@ from itertools import combinations
 from pathlib import Path
 
 from upheld.arguments import checked
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.data.factfiles.replacement import Replacement, unwritable
-from upheld.dataclass import dataclass
-from upheld.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Term, Variable
 from upheld.language.syntax.printer import to_text
 from upheld.language.terms.terms import literal

@@ -16,9 +16,9 @@ import upheld
 from tests.engines.memory.codegen.test_hot_rules import hot
 from tests.helpers.programs.strategies import Case, cases, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
+from upheld.base.errors import EvaluationError
 from upheld.engines.memory.joins import batch, strategies
 from upheld.engines.memory.kernels import hashing
-from upheld.errors import EvaluationError
 
 
 @contextmanager

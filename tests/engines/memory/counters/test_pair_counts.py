@@ -18,12 +18,12 @@ from tests.engines.memory.test_threads import edges, small_pieces, told
 from tests.helpers.programs.strategies import Case, cases, cyclic_cases
 from tests.helpers.sizes import examples
 from upheld.algebra.rounds import RoundByRound
+from upheld.base.errors import LimitReached
 from upheld.engines.memory.counters import pair_counts
 from upheld.engines.memory.counters.numbers import MemoryRanks
 from upheld.engines.memory.joins import batch, matching
 from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.storage.pairs.shape import PairShape
-from upheld.errors import LimitReached
 from upheld.maintain import cost_model
 
 THREADS = (1, 2, 5)

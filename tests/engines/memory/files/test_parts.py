@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from upheld.base.threads import Threads
 from upheld.engines.memory.files import parts
 from upheld.engines.memory.files.parts import count_line_ends, cut, lines_before_blocks
-from upheld.runtime.threads import Threads
 
 texts = st.lists(st.sampled_from([b"a", b"bcd", b"\n", b"\n", b"\r\n"]), max_size=60).map(b"".join)
 

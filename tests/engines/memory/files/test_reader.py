@@ -12,12 +12,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from upheld.base.errors import FactsError
+from upheld.base.threads import ONE_THREAD, Threads
 from upheld.data.columns import Columns, Texts
 from upheld.engines.memory.files import parts, reader
 from upheld.engines.memory.files.reader import columns_in, parsed
-from upheld.errors import FactsError
 from upheld.facts.files import Format, read_bytes, rows_in
-from upheld.runtime.threads import ONE_THREAD, Threads
 
 PATH = Path("r.facts")
 TYPES = ("number", "unsigned", "float", "symbol", "term")

@@ -41,7 +41,7 @@ def test_kernels_in_other_modes(mode, request):
     environment = os.environ | {mode: "1", "NUMBA_CACHE_DIR": str(cache)}
     options = ["-q", "--hypothesis-profile=quick", "-p", "no:cacheprovider", "-k", "not many"]
     # Random programs have variables that occur once, and the like.
-    options += ["-W", "error", "-W", "ignore::upheld.errors.UpheldWarning"]
+    options += ["-W", "error", "-W", "ignore::upheld.base.errors.UpheldWarning"]
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *KERNELS, *MORE.get(mode, ())],
         env=environment, cwd=ROOT, capture_output=True, text=True,

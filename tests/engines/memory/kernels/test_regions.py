@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 from tests.engines.memory.kernels import naive
 from tests.engines.memory.kernels.kernel_rows import NONSENSE, SETS, slots_for, some_rows, tables, truths, tuples
 from tests.helpers.sizes import examples
+from upheld.base.threads import Threads
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import regions as region_kernels
 from upheld.engines.memory.storage import regions
 from upheld.engines.memory.storage.arrays import FLAGS, key_view
-from upheld.runtime.threads import Threads
 
 COUNTS = st.integers(1, 5)
 

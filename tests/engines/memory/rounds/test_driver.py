@@ -10,11 +10,11 @@ import pytest
 import upheld
 from tests.engines.memory.storage.test_table import assert_whole
 from tests.helpers.streams.streams import Stream, random_stream
+from upheld.base.errors import EvaluationError, FactsError, LimitReached
 from upheld.engines.memory.counters.numbers import MemoryRanks
 from upheld.engines.memory.rounds import driver, interpreter
 from upheld.engines.memory.rounds.records import ROUNDS
 from upheld.engines.memory.rounds.strata import small_strata
-from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.materialisation.materialisation import Materialisation
 
 

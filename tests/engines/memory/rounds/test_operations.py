@@ -10,11 +10,11 @@ import pytest
 
 import upheld
 from tests.engines.memory.rounds.test_levels import outcomes
+from upheld.base.errors import EvaluationError
 from upheld.engines.memory.plans.plan import BuiltinStep
 from upheld.engines.memory.rounds.levels import driver
 from upheld.engines.memory.rounds.operations import Operation, operations
 from upheld.engines.memory.rounds.records import AT_MOST, COPY, EQUAL, LESS, PLUS, TIMES, TOO_LARGE
-from upheld.errors import EvaluationError
 from upheld.language.core import Apply, Builtin
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.functors import Functor

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import upheld
 from tests.helpers.programs.strategies import cases
 from tests.helpers.sizes import examples
+from upheld.base.errors import EvaluationError
 from upheld.engines.memory.joins import matching
 from upheld.engines.memory.kernels.pairs import CLUSTER
 from upheld.engines.memory.sets import bit_matrix, collected
@@ -22,7 +23,6 @@ from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.storage.pairs.shape import PairShape, rectangle, squares
 from upheld.engines.memory.storage.table import Table
-from upheld.errors import EvaluationError
 
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 

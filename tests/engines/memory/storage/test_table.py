@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.engines.memory.kernels import naive
 from tests.engines.memory.kernels.kernel_rows import MODULE_OF
+from upheld.base.threads import Threads
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
@@ -23,7 +24,6 @@ from upheld.engines.memory.storage.table import Table
 from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise
-from upheld.runtime.threads import Threads
 
 WIDE = (2**31, -(2**31) - 1, 2**32, 2**63 - 1, -(2**63))
 NARROW = (0, 1, -1, 2**31 - 1, -(2**31))

@@ -15,11 +15,11 @@ from py4j.protocol import Py4JError
 import upheld
 from tests.engines.spark.helpers import sessions
 from tests.engines.spark.helpers.jobs import Jobs
+from upheld.base.errors import UpheldError
 from upheld.engines.spark.tasks import barrier_job, job_progress
 from upheld.engines.spark.tasks.barrier_job import InBarrierJob, in_barrier_job, new_group
 from upheld.engines.spark.tasks.driver import Driver
 from upheld.engines.spark.tasks.job_progress import JobProgress
-from upheld.errors import UpheldError
 from upheld.language.types import functors
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -17,13 +17,13 @@ import upheld
 from tests.engines.spark.helpers.processes import in_processes
 from tests.engines.spark.helpers.sessions import Light
 from tests.helpers.sizes import exhaustive
+from upheld.base.errors import UpheldError
+from upheld.base.limits import Limits
 from upheld.engines.spark.tasks.driver import DrivenEngine, Driver, taught_engine
 from upheld.engines.spark.tasks.sockets import Meeting, NotAllCame, gather, packed, portable, unpacked
 from upheld.engines.spark.tasks.tasks import ThreadTasks
 from upheld.engines.spark.tasks.wire import Frame
-from upheld.errors import UpheldError
 from upheld.language.core import Core
-from upheld.runtime.limits import Limits
 
 #: The number of the driver where there are three tasks.
 DRIVER = 3

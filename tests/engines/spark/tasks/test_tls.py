@@ -14,10 +14,10 @@ import pytest
 
 from tests.engines.spark.helpers.processes import in_processes
 from tests.engines.spark.helpers.sessions import Light
+from upheld.base.errors import UpheldError
 from upheld.engines.spark.tasks.driver import Driver
 from upheld.engines.spark.tasks.sockets import Address, Meeting, connected
 from upheld.engines.spark.tasks.tls import Certificate, TlsConnection, certificate_of
-from upheld.errors import UpheldError
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 #: Certificates that have signed themselves, each in a file with its key.

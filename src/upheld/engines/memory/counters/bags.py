@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, Instances
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.engines.memory.counters.counting import Counts, counted, numbers_of, scratch
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.joins.sinks import fitted, made_rows

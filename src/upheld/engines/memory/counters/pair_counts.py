@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from upheld.base.limits import reserve
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.sinks import NO_COUNTS, Cells, KnownPairs
 from upheld.engines.memory.kernels import counts as count_kernels
@@ -38,7 +39,6 @@ from upheld.engines.memory.storage.arrays import Rows, lengthen
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.pairs.shape import PairShape, rectangle, squares
 from upheld.engines.memory.storage.table import Table
-from upheld.runtime.limits import reserve
 
 #: Look-ups that a matrix would have spared, before it is worth while to ask for one.
 FEWEST_PAIRS = 1 << 14

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.equality import Constants
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.engines.memory.kernels import components
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from upheld.base.threads import Threads, Work
 from upheld.engines.memory.kernels.jit import kernel
 from upheld.engines.memory.storage.dictionary import NEWLINE, Bytes, Places
-from upheld.runtime.threads import Threads, Work
 
 #: Bytes of a file from which on it pays to share the work.
 WORTH_SHARING = 1 << 19

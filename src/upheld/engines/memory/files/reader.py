@@ -20,6 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from upheld.base.limits import allow, look
+from upheld.base.threads import ONE_THREAD, Threads, Work
 from upheld.data.columns import Columns, Row, Texts
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.reading import rows_in
@@ -29,8 +31,6 @@ from upheld.engines.memory.storage.dictionary import NEWLINE, Bytes, Codes, Plac
 from upheld.language.terms.ntriples import are_canonical
 from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.primitive import INTEGER_RANGES, TYPES
-from upheld.runtime.limits import allow, look
-from upheld.runtime.threads import ONE_THREAD, Threads, Work
 
 P = TypeVar("P")
 R = TypeVar("R")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from upheld.base.threads import ONE_THREAD, Threads, Work
 from upheld.data.columns import Column, Columns, Row, Texts
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.writing import as_text, enclosed, facts_text, header_text
@@ -21,7 +22,6 @@ from upheld.engines.memory.kernels.jit import compile_kernels, kernel
 from upheld.engines.memory.storage.dictionary import NEWLINE, Places, utf8
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import float_text
-from upheld.runtime.threads import ONE_THREAD, Threads, Work
 
 #: Rows below which Python finishes before the kernel is loaded.
 WORTH_A_KERNEL = 1 << 12

@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.engines.memory.kernels import copies as copy_kernels
 from upheld.engines.memory.kernels.groups import group_rows
 from upheld.engines.memory.kernels.rows import CHUNK

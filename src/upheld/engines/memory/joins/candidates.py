@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.engines.memory.joins.batch import ROW, extended, fewer_rows
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.rows import CHUNK

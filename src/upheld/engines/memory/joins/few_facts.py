@@ -14,7 +14,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
+from upheld.base.interruptions import uninterrupted
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.delta_index import Occurrence
@@ -26,7 +27,6 @@ from upheld.engines.memory.sets.collected import Collected, never_counted, too_m
 from upheld.engines.memory.sets.truth_tables import EVERYTHING, Truth
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
-from upheld.runtime.interruptions import uninterrupted
 
 #: Facts that a call begins with at most, and pairs of a fact and an atom.
 MOST_FACTS, MOST_PAIRS = 1 << 12, 1 << 16

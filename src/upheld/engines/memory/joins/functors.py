@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from upheld.algebra.instances import Binding
 from upheld.algebra.instances import evaluate as value_of
+from upheld.base.limits import MUCH, reserve
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.language.core import Apply, Builtin, Expression, expression_variables
 from upheld.language.syntax.ast import Constant, Variable
@@ -23,7 +24,6 @@ from upheld.language.terms.terms import NoValue
 from upheld.language.types.functors import Functor, Undefined, constraint
 from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.language.values import Value
-from upheld.runtime.limits import MUCH, reserve
 
 Mask = npt.NDArray[np.bool_]
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.plans.plan import AtomStep, Literal, Place, Plan
 from upheld.engines.memory.sets.truth_tables import Truth

@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from upheld.runtime.interruptions import uninterrupted
-from upheld.runtime.limits import uncounted
+from upheld.base.interruptions import uninterrupted
+from upheld.base.limits import uncounted
 
 F = TypeVar("F", bound=Callable[..., Any])
 

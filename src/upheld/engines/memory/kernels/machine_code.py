@@ -21,8 +21,8 @@ from numba.core import event, types
 from numba.core.caching import IndexDataCacheFile
 from numba.extending import intrinsic
 
-from upheld.runtime.interruptions import uninterrupted
-from upheld.runtime.limits import uncounted
+from upheld.base.interruptions import uninterrupted
+from upheld.base.limits import uncounted
 
 #: The functions by which kernels make arrays.
 MAKERS = {"empty", "zeros"}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import Table

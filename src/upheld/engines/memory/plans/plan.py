@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.instances import cheapest_first, effort, is_ready
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.engines.memory.kernels.rows import MATCHED, ROW_NUMBER
 from upheld.engines.memory.plans.order import best_order
 from upheld.engines.memory.storage.codec import Codec, Codes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from upheld.base.errors import count
 from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Plan, Step
-from upheld.errors import count
 from upheld.language.core_text import atom_text, builtin_text
 
 

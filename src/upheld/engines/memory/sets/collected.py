@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from upheld.base.errors import EvaluationError, FactsError, Problem, quote
+from upheld.base.interruptions import uninterrupted
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
@@ -21,8 +23,6 @@ from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.engines.memory.storage import regions
 from upheld.engines.memory.storage.arrays import FLAGS, Rows, key_view
 from upheld.engines.memory.storage.table import Table
-from upheld.errors import EvaluationError, FactsError, Problem, quote
-from upheld.runtime.interruptions import uninterrupted
 
 MadeRows = npt.NDArray[np.signedinteger]
 

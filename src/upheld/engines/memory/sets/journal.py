@@ -12,10 +12,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from upheld.base.interruptions import uninterrupted
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
-from upheld.runtime.interruptions import uninterrupted
 
 #: The number of rows that a kernel has written into a log.
 Used = npt.NDArray[np.int64]

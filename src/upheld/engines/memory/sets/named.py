@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from upheld.algebra.sets import FactSet
+from upheld.base.interruptions import uninterrupted
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.sets.bit_matrix import DenseBits, clustered_bits, dense_bits
@@ -18,7 +19,6 @@ from upheld.engines.memory.sets.truth_tables import Spelling
 from upheld.engines.memory.storage.arrays import Rows, each_once
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
-from upheld.runtime.interruptions import uninterrupted
 
 #: Entries of a log from which on it is made anew if it holds more rows than the table has.
 _MOST_LOGGED = 256

@@ -12,9 +12,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from upheld.base.interruptions import uninterrupted
+from upheld.base.limits import reserve
 from upheld.engines.memory.kernels import hashing
-from upheld.runtime.interruptions import uninterrupted
-from upheld.runtime.limits import reserve
 
 Rows = npt.NDArray[np.int32]
 Integer = TypeVar("Integer", bound=np.integer[Any])

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.engines.memory.kernels import groups as group_kernels
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codec, Codes

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from upheld.base.limits import reserve
 from upheld.engines.memory.kernels import chains_to_blocks
 from upheld.engines.memory.kernels import indexes as index_kernels
 from upheld.engines.memory.storage.arrays import SMALLEST, Indexed, Rows, grown, lengthen, slots_for
 from upheld.engines.memory.storage.chain_index import MANY_ROWS, NO_LINKS, ChainIndex
-from upheld.runtime.limits import reserve
 
 #: Sizes of blocks, by powers of two.
 _SIZES = 32

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from upheld.algebra.engine import Freed
 from upheld.algebra.sets import FactSet
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
+from upheld.base.interruptions import uninterrupted
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.counters.trace import MemoryTrace
 from upheld.engines.memory.equality.membership import Membership
@@ -35,7 +36,6 @@ from upheld.engines.memory.storage.codec import is_text
 from upheld.engines.memory.storage.holders import RowList
 from upheld.engines.memory.storage.partitions import Part
 from upheld.engines.memory.storage.table import Table
-from upheld.runtime.interruptions import uninterrupted
 
 #: Yields how much work was done, in rows.
 Work = Iterator[int]

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from upheld.base.limits import reserve
 from upheld.data.columns.utf8 import Part
 from upheld.engines.memory.kernels.jit import kernel, prefetch, word_at
 from upheld.engines.memory.storage.arrays import each_once
-from upheld.runtime.limits import reserve
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]

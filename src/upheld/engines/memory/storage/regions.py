@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from upheld.base.threads import ONE_THREAD, Threads, Work
 from upheld.engines.memory.kernels import regions as region_kernels
-from upheld.runtime.threads import ONE_THREAD, Threads, Work
 
 #: Keys that are entered, and rows of a new tuple index, from which on it pays to share the work.
 FEWEST_KEYS, FEWEST_ROWS = 1 << 15, 1 << 19

@@ -17,6 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from upheld.base.interruptions import uninterrupted
+from upheld.base.limits import reserve
+from upheld.base.memory import check_room
+from upheld.base.threads import ONE_THREAD, Threads, Work
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.addresses import address_of
@@ -36,10 +40,6 @@ from upheld.engines.memory.storage.arrays import (
 from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.pairs.index import FEWEST_KEYS, FEWEST_ROWS, ROWS_PER_KEY, PairIndex, pair_shape
-from upheld.runtime.interruptions import uninterrupted
-from upheld.runtime.limits import reserve
-from upheld.runtime.memory import check_room
-from upheld.runtime.threads import ONE_THREAD, Threads, Work
 
 _INT32 = np.iinfo(np.int32)
 

@@ -15,7 +15,7 @@ from dataclasses import field
 from typing import NamedTuple
 
 from upheld.algebra.instances import GENERATOR, cheapest_first, effort, is_ready
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.engines.memory.plans.plan import Literal, Place, Plan, Planner
 from upheld.language.core import Atom, Builtin, CoreTerm, Rule
 from upheld.language.strata import Stratum

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.sets import FactSet
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.engines.memory.counters.bags import Group
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table

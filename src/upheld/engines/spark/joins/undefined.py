@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from upheld.algebra.instances import undefined
+from upheld.base.errors import EvaluationError
 from upheld.engines.memory.joins.batch import Doubt, Join
 from upheld.engines.memory.plans.plan import HEIGHT, BuiltinStep
 from upheld.engines.memory.storage.codec import Codes
@@ -17,7 +18,6 @@ from upheld.engines.spark.joins.pipelines import Key
 from upheld.engines.spark.joins.plans import Pipeline, rest_of
 from upheld.engines.spark.joins.reach import Reach
 from upheld.engines.spark.joins.results import End
-from upheld.errors import EvaluationError
 
 #: A variable that carries the number of a binding; no dialect lets a user write it.
 _NUMBER = "$number"

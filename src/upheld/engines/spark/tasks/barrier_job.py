@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UsageError, count, quote, warn
+from upheld.base.limits import Limits
 from upheld.engines.spark.tasks.commands import NewEngine
 from upheld.engines.spark.tasks.driver import DrivenEngine, taught_engine
 from upheld.engines.spark.tasks.heap import keep_modules
@@ -19,9 +21,7 @@ from upheld.engines.spark.tasks.job_progress import JobProgress
 from upheld.engines.spark.tasks.sockets import Address, Meeting, NotAllCame, gather
 from upheld.engines.spark.tasks.tasks import ConnectedTasks, serve
 from upheld.engines.spark.tasks.tls import Certificate, asks_for_encryption, certificate_of
-from upheld.errors import Problem, UsageError, count, quote, warn
 from upheld.language.core import Core
-from upheld.runtime.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
+from upheld.base.errors import UpheldError
 from upheld.engines.spark.tasks.procedures import carry_out
 from upheld.engines.spark.tasks.wire import Wire
-from upheld.errors import UpheldError
 
 #: Makes the engine of a member. It goes to the process of a task by pickling.
 NewEngine = Callable[[Wire], Any]

@@ -18,6 +18,10 @@ from weakref import WeakValueDictionary
 from upheld.algebra.engine import Attempt
 from upheld.algebra.equality import Equivalence
 from upheld.algebra.meter import Meter
+from upheld.base.errors import Problem, UpheldError
+from upheld.base.interruptions import uninterrupted
+from upheld.base.limits import Limits
+from upheld.base.statistics import Statistics, current_phase
 from upheld.data.columns import Columns, Row
 from upheld.data.stored import SharedRows, StoredFacts
 from upheld.engines.spark.engine import PartitionedEngine
@@ -29,13 +33,9 @@ from upheld.engines.spark.tasks.kept import Kept
 from upheld.engines.spark.tasks.procedures import END, Report, result_of, stand_in, take_over, tell_meter
 from upheld.engines.spark.tasks.tasks import Tasks, ThreadTasks
 from upheld.engines.spark.tasks.wire import Wire, again, task_lost
-from upheld.errors import Problem, UpheldError
 from upheld.language.core import Classing, Core, Rule
 from upheld.language.growth import growing_rules
 from upheld.language.strata import stratify
-from upheld.runtime.interruptions import uninterrupted
-from upheld.runtime.limits import Limits
-from upheld.runtime.statistics import Statistics, current_phase
 
 R = TypeVar("R")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from upheld.errors import Problem, ProgramError, quote
+from upheld.base.errors import Problem, ProgramError, quote
 from upheld.language.core import Rule, rule_functors
 from upheld.language.types.functors import Definition, definition, enter_definition, is_user_defined
 

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple, Protocol
 
 from upheld.algebra.meter import Meter
 from upheld.algebra.work import Work, WorkDone
+from upheld.base.statistics import Statistics, current_phase, summed
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.counters.numbers import PartitionedNumbers, PartitionedRanks
 from upheld.engines.spark.counters.trace import PartitionedTrace
 from upheld.engines.spark.sets.sets import NamedSet, PartitionedSet
 from upheld.engines.spark.tasks.wire import Wire
 from upheld.language.core import Rule
-from upheld.runtime.statistics import Statistics, current_phase, summed
 
 #: Seconds after which a task looks again whether the driver wants it to stop.
 _LOOK_EVERY = 0.02

@@ -25,9 +25,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from upheld.base.errors import UpheldError
 from upheld.engines.spark.tasks.tls import Certificate, encrypted
 from upheld.engines.spark.tasks.wire import Frame, Wire, task_lost
-from upheld.errors import UpheldError
 
 Address = tuple[str, int]
 

@@ -12,11 +12,11 @@ from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import Protocol
 
+from upheld.base.memory import watch_memory
 from upheld.engines.spark.tasks.commands import Member, NewEngine
 from upheld.engines.spark.tasks.sockets import Address, connected, meet
 from upheld.engines.spark.tasks.tls import Certificate
 from upheld.engines.spark.tasks.wire import Threads, ThreadWire, Wire, task_lost
-from upheld.runtime.memory import watch_memory
 
 
 class Tasks(Protocol):

@@ -15,8 +15,8 @@ from dataclasses import field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from upheld.dataclass import dataclass
-from upheld.errors import Problem, UsageError
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UsageError
 
 #: Settings of a session that ask for encryption between its processes.
 ENCRYPTING = ("spark.ssl.enabled", "spark.ssl.rpc.enabled", "spark.network.crypto.enabled")

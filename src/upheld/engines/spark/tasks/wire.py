@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from upheld.errors import Problem, UpheldError, quote
+from upheld.base.errors import Problem, UpheldError, quote
 
 #: One item of a message: a name that both understand, and arrays.
 Parcel = tuple[Any, ...]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from functools import cached_property
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.hypertrees.decomposition import Decomposition, Node
 from upheld.language.hypertrees.hypergraph import Hypergraph, bits
 from upheld.language.hypertrees.search.limit import Limit

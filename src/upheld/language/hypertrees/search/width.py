@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 from upheld.language.hypertrees.acyclicity import join_tree
 from upheld.language.hypertrees.decomposition import Decomposition, violations
 from upheld.language.hypertrees.hypergraph import Hypergraph

@@ -28,7 +28,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from upheld.errors import quote
+from upheld.base.errors import quote
 from upheld.language.core import Aggregation
 from upheld.language.passes.disjunction import Literal, literals, split_disjunctions
 from upheld.language.passes.draft import Draft

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TypeGuard
 
+from upheld.base.source import Span
 from upheld.language.passes.disjunction import split_disjunctions
 from upheld.language.passes.draft import Draft
 from upheld.language.passes.negation import push_negation
@@ -21,7 +22,6 @@ from upheld.language.syntax.ast import (
     Variable,
     Wildcard,
 )
-from upheld.source import Span
 
 #: The prefix of columns for each `_` in a body. No dialect lets a user write such names.
 ANYTHING = f"{WILDCARD}any "

@@ -18,7 +18,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from upheld.errors import quote
+from upheld.base.errors import quote
 from upheld.language.core import Aggregation
 from upheld.language.passes.draft import Draft
 from upheld.language.passes.nested.bindings import ANYTHING, alternatives, enter_bindings, is_relation, with_variables

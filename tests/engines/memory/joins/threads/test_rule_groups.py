@@ -20,14 +20,14 @@ import upheld
 from tests.engines.memory.test_threads import ALGORITHMS, SEVERAL, edges, small_pieces, told
 from tests.helpers.programs.strategies import Case, Update, cases, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
+from upheld.base.errors import LimitReached
+from upheld.base.threads import Threads, Work
 from upheld.engines.memory.joins import batch, sinks
 from upheld.engines.memory.joins.forwards import Forwards
 from upheld.engines.memory.joins.threads import chunks, rule_groups
 from upheld.engines.memory.storage import table as table_module
 from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.table import Table, Touched
-from upheld.errors import LimitReached
-from upheld.runtime.threads import Threads, Work
 
 # -- turns -------------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from upheld.base.threads import Threads, Work
 from upheld.engines.memory.codegen.hot_rules import Runners
 from upheld.engines.memory.joins import batch as batch_module
 from upheld.engines.memory.joins.batch import Doubt, Join, batch, columns_of
@@ -26,7 +27,6 @@ from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Apply, Atom, Expression, Rule
 from upheld.language.types.primitive import INTEGER_RANGES
-from upheld.runtime.threads import Threads, Work
 
 #: Bindings that a join is expected to handle from which on it pays to share the work.
 FEWEST_BINDINGS = 1 << 18

@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from upheld.algebra.meter import Meter, Reports
+from upheld.base.threads import Threads, Work
 from upheld.engines.memory.joins.threads import chunks
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.engines.memory.plans.plan import AtomStep, BuiltinStep, ChoiceStep, Plan, Step
 from upheld.engines.memory.storage.partitions import Part
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Apply, Rule
-from upheld.runtime.threads import Threads, Work
 
 #: Bindings for each rule of a turn, the largest group left out, from which on groups are run side by side. A rule with
 #: fewer takes most of its time as Python code, for which threads would wait for each other.

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from upheld.algebra.equality import Overdeletion, RulesOfClasses
 from upheld.algebra.sets import FactSet
+from upheld.base.interruptions import uninterrupted
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
@@ -58,7 +59,6 @@ from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import EVERYTHING, Spelling
 from upheld.engines.memory.storage.arrays import FLAGS, Rows, each_once
 from upheld.engines.memory.storage.table import Table
-from upheld.runtime.interruptions import uninterrupted
 
 #: Facts that a call begins with at most.
 MOST_FACTS = 1 << 14

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from upheld.base.interruptions import uninterrupted
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
@@ -54,7 +55,6 @@ from upheld.engines.memory.rounds.strata.records import (
 )
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import EVERYTHING, Spelling, Truth
-from upheld.runtime.interruptions import uninterrupted
 
 #: The line of a plan that has found no derivations.
 _NOT_MET: Numbers = np.array([0, 0, UNLISTED], np.int64)

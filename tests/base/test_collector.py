@@ -6,9 +6,9 @@ import gc
 
 import pytest
 
-from upheld.errors import ProgramError
+from upheld.base.collector import collector_paused
+from upheld.base.errors import ProgramError
 from upheld.materialisation.build import parse
-from upheld.runtime.collector import collector_paused
 
 
 def test_the_collector_rests_within_the_block_and_nested_blocks() -> None:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import field
 
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 
 #: A line of a source may be megabytes long; this much of it is shown around the place of interest.
 EXCERPT_WIDTH = 120

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from contextvars import Context, copy_context
 from itertools import count
 
-from upheld.runtime.interruptions import uninterrupted
-from upheld.runtime.limits import working_for
+from upheld.base.interruptions import uninterrupted
+from upheld.base.limits import working_for
 
 #: Seconds after which the calling thread looks at the clock while it waits for others.
 _LOOK_EVERY = 0.05

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from upheld.errors import Problem, UpheldError, quote
+from upheld.base.errors import Problem, UpheldError, quote
 
 #: Files with the limit of a container and with what it uses, of either version of control groups.
 _CONTAINERS = (

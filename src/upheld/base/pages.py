@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import islice
 
-from upheld.errors import count
+from upheld.base.errors import count
 
 #: Rows of a relation that a page shows.
 ROWS_SHOWN = 10

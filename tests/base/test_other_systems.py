@@ -30,7 +30,7 @@ except upheld.UpheldError as error:
 
 SENT_LATE = """
 import time
-from upheld.runtime.interruptions import interrupted_once
+from upheld.base.interruptions import interrupted_once
 try:
     with interrupted_once() as block:
         block.too_late()

@@ -16,8 +16,8 @@ from html import unescape
 import pytest
 
 import upheld
-from upheld.pages.markup import Markup
-from upheld.pages.plots import page
+from upheld.base.pages import Markup
+from upheld.base.plots import page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None and not os.environ.get("CI"), reason="there is no Chromium")

@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from upheld.pages.markup import Markup, element, first_rows, indented, outline, table, text
-from upheld.pages.plots import bars, over_time, page
+from upheld.base.pages import Markup, element, first_rows, indented, outline, table, text
+from upheld.base.plots import bars, over_time, page
 
 
 class Nesting(HTMLParser):

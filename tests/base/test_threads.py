@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from upheld.runtime import threads as threads_module
-from upheld.runtime.limits import look
-from upheld.runtime.threads import ONE_THREAD, Threads, Work
+from upheld.base import threads as threads_module
+from upheld.base.limits import look
+from upheld.base.threads import ONE_THREAD, Threads, Work
 
 
 def test_errors_of_tasks():

@@ -10,9 +10,9 @@ import time
 import pytest
 
 import upheld
+from upheld.base.errors import FactsError, LimitReached, UsageError
+from upheld.base.limits import memory_in_use, within
 from upheld.data.factfiles import reading
-from upheld.errors import FactsError, LimitReached, UsageError
-from upheld.runtime.limits import memory_in_use, within
 
 COPY = ".decl q(x:symbol)\n.input q(filename={!r})\n.output q"
 ENGINES = ("memory", "reference")

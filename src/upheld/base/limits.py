@@ -20,8 +20,8 @@ from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import ParamSpec, TypeVar, cast
 
-from upheld.dataclass import dataclass
-from upheld.errors import LimitReached, Problem, UsageError, quote
+from upheld.base.dataclass import dataclass
+from upheld.base.errors import LimitReached, Problem, UsageError, quote
 
 A = ParamSpec("A")
 R = TypeVar("R")
@@ -42,7 +42,7 @@ class Limits:
     >>> Limits(seconds=-1)
     Traceback (most recent call last):
     ...
-    upheld.errors.UsageError: error: the limit on seconds is `-1`, below 0 [bad-limit]
+    upheld.base.errors.UsageError: error: the limit on seconds is `-1`, below 0 [bad-limit]
       note: a limit is a number of at least 0, or None for no limit
     """
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from upheld.dataclass import dataclass
-from upheld.source import Span
+from upheld.base.dataclass import dataclass
+from upheld.base.source import Span
 
 #: The note of a `KeyboardInterrupt` that came after a run had written all outputs.
 WRITTEN = "all outputs had been written"

@@ -11,8 +11,8 @@ from collections.abc import Sized
 
 import pytest
 
-from upheld.runtime import interruptions
-from upheld.runtime.interruptions import interrupted_once, uninterrupted
+from upheld.base import interruptions
+from upheld.base.interruptions import interrupted_once, uninterrupted
 
 
 def test_signals_wait_for_the_end_of_a_block():

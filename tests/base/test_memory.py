@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from upheld.runtime import memory
+from upheld.base import memory
 
 FILES = {
     "/proc/meminfo": "MemTotal:  4000 kB\nMemAvailable:  2000 kB\n",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from upheld.pages.markup import Markup, element, text
+from upheld.base.pages import Markup, element, text
 
 #: Sizes in pixels.
 _WIDTH, _BAR, _LABEL, _NOTE = 860, 18, 420, 120

@@ -1,4 +1,4 @@
-"""`upheld.dataclass.dataclass` makes the classes that `dataclasses.dataclass` makes."""
+"""`upheld.base.dataclass.dataclass` makes the classes that `dataclasses.dataclass` makes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.helpers.cases import ROOT
-from upheld.dataclass import dataclass
+from upheld.base.dataclass import dataclass
 
 OPTIONS: list[dict[str, bool]] = [
     {},

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from upheld.runtime.ownership import OwnedFolder, sweep
+from upheld.base.ownership import OwnedFolder, sweep
 
 OWNER = """
 import sys, time
-from upheld.runtime.ownership import OwnedFolder
+from upheld.base.ownership import OwnedFolder
 folder = OwnedFolder.make(lambda: sys.argv[1])
 open(folder.path + "/facts", "w").close()
 print("made", flush=True)

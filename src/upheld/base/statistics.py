@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from dataclasses import field
 from typing import ParamSpec, TypeVar
 
-from upheld.dataclass import dataclass
-from upheld.pages.markup import element, joined, table
+from upheld.base.dataclass import dataclass
+from upheld.base.pages import element, joined, table
 
 A = ParamSpec("A")
 R = TypeVar("R")

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from upheld.errors import UsageError
-from upheld.runtime.turns import Turns
+from upheld.base.errors import UsageError
+from upheld.base.turns import Turns
 
 SOON = 60
 

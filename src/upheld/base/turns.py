@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 from weakref import WeakValueDictionary
 
-from upheld.errors import Problem, UsageError
+from upheld.base.errors import Problem, UsageError
 
 Exit = Callable[[type[BaseException] | None, BaseException | None, TracebackType | None], None]
 

@@ -1,1 +1,0 @@
-"""HTML of what notebooks and reports show, made without any package."""

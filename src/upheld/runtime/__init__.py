@@ -1,1 +1,0 @@
-"""Limits, statistics, interruptions and turns: shared by every run, independent of rules."""
