@@ -18,7 +18,7 @@ SOURCE = ROOT / "src"
 NOT_FOR_A_RUN = (
     *("upheld.experiments", "upheld.pipeline", "upheld.spark", "upheld.engines.spark", "upheld.engines.reference"),
     *("upheld.language.hypertrees.deciding", "upheld.language.hypertrees.search"),
-    *("upheld.runs.apply", "upheld.runs.check", "upheld.runs.history", "upheld.updatefiles"),
+    *("upheld.runs.apply", "upheld.runs.check", "upheld.runs.history", "upheld.facts.updatefiles"),
     *("numba", "llvmlite", "pandas", "pyarrow", "pyspark", "pyoxigraph", "duckdb", "polars", "re2"),
 )
 

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from upheld.data.columns import Columns
-from upheld.data.relation import Relation
 from upheld.engines.memory.files.reader import columns_in
 from upheld.engines.memory.files.writer import columns_text
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.engines.memory.storage.codec import Codec
+from upheld.facts.columns import Columns
 from upheld.facts.files import Format
-from upheld.ingest import facts_of
+from upheld.facts.ingest import facts_of
+from upheld.facts.relation import Relation
 
 T = TypeVar("T")
 

@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from upheld.data.columns import Columns
 from upheld.engines.spark.engine import PartitionedEngine
 from upheld.engines.spark.joins import sharing
 from upheld.engines.spark.tasks.wire import Wire, in_threads
+from upheld.facts.columns import Columns
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.strata import stratify

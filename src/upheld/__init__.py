@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from upheld import rdf
     from upheld.base.limits import Limits
     from upheld.base.statistics import Statistics
-    from upheld.data.change import Change
-    from upheld.data.relation import Relation
     from upheld.engines.spark.sparkengine import SparkEngine
     from upheld.explain import Explanation, Failure, Proof, ProofStep
-    from upheld.ingest.functors import functor
+    from upheld.facts.change import Change
+    from upheld.facts.ingest.functors import functor
+    from upheld.facts.relation import Relation
+    from upheld.facts.updatefiles import Update
     from upheld.language.syntax.ast import Program
     from upheld.language.types.records import Record
     from upheld.materialisation.build import materialise, restore
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from upheld.runs.run import Run, load, run
     from upheld.spark.session import open_session as spark_session
     from upheld.tables.reading import read_table, table_files
-    from upheld.updatefiles import Update
 
 __version__ = "0.1.0"
 
@@ -93,7 +93,7 @@ __all__ = [
 #: together load four hundred modules; a test compares this table with the imports for type checkers above.
 _HOMES = {
     "Arrivals": "upheld.materialisation.updates.stream",
-    "Change": "upheld.data.change",
+    "Change": "upheld.facts.change",
     "Explanation": "upheld.explain",
     "FactEvent": "upheld.materialisation.reports.history",
     "FactHistory": "upheld.materialisation.reports.history",
@@ -110,17 +110,17 @@ _HOMES = {
     "Proof": "upheld.explain",
     "ProofStep": "upheld.explain",
     "Record": "upheld.language.types.records",
-    "Relation": "upheld.data.relation",
+    "Relation": "upheld.facts.relation",
     "Report": "upheld.runs.check",
     "Run": "upheld.runs.run",
     "Snapshot": "upheld.materialisation.versions.snapshot",
     "SparkEngine": "upheld.engines.spark.sparkengine",
     "Statistics": "upheld.base.statistics",
     "Transaction": "upheld.materialisation.updates.transaction",
-    "Update": "upheld.updatefiles",
+    "Update": "upheld.facts.updatefiles",
     "apply": "upheld.runs.apply",
     "check": "upheld.runs.check",
-    "functor": "upheld.ingest.functors",
+    "functor": "upheld.facts.ingest.functors",
     "history": "upheld.runs.history",
     "load": "upheld.runs.run",
     "materialise": "upheld.materialisation.build",

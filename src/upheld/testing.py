@@ -9,11 +9,11 @@ from pathlib import Path
 import upheld
 from upheld.arguments import WHOLE, checked
 from upheld.base.errors import Problem, UsageError
-from upheld.data.columns import Row
-from upheld.data.relation import encoded
 from upheld.engines import EngineChoice
-from upheld.ingest.by_relation import FactsGiven
-from upheld.updatefiles import transaction_text
+from upheld.facts.columns import Row
+from upheld.facts.ingest.by_relation import FactsGiven
+from upheld.facts.relation import encoded
+from upheld.facts.updatefiles import transaction_text
 
 #: Most facts that a random update inserts, and most that it deletes.
 FACTS_CHANGED = 3

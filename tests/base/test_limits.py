@@ -12,7 +12,7 @@ import pytest
 import upheld
 from upheld.base.errors import FactsError, LimitReached, UsageError
 from upheld.base.limits import memory_in_use, within
-from upheld.data.factfiles import reading
+from upheld.facts.files import reading
 
 COPY = ".decl q(x:symbol)\n.input q(filename={!r})\n.output q"
 ENGINES = ("memory", "reference")

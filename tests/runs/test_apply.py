@@ -20,9 +20,9 @@ import upheld
 from tests.helpers.programs.strategies import Case, FactsGiven, random_case, random_typed_case
 from upheld.cli import main
 from upheld.engines import ENGINES
+from upheld.facts.updatefiles import transaction_text
 from upheld.maintain.registry import ALGORITHMS
 from upheld.runs import apply as applying
-from upheld.updatefiles import transaction_text
 
 RULES = """\
 .decl edge(x:symbol, y:symbol)

@@ -9,8 +9,8 @@ import pytest
 import upheld
 from tests.engines.memory.files.test_reader import small_parts
 from upheld.base.errors import FactsError, LimitReached
-from upheld.data.factfiles import side_by_side, writing
 from upheld.engines.memory.files import reader, writer
+from upheld.facts.files import side_by_side, writing
 
 PROGRAM = """
 .decl a(x: number, y: symbol)

@@ -11,7 +11,7 @@ import upheld
 from tests.helpers.streams.histories import follow_history
 from tests.reliability.faults.disk import Disk
 from upheld.cli import main
-from upheld.data.change import Change
+from upheld.facts.change import Change
 from upheld.materialisation.lifecycle import draft_of
 from upheld.store import LocalFiles, Store
 

@@ -8,7 +8,7 @@ import pytest
 
 import upheld
 from tests.reliability.faults.disk import Disk, kept_by
-from upheld.data.change import relation_of
+from upheld.facts.change import relation_of
 from upheld.language.core import Predicate
 from upheld.store import LocalFiles
 from upheld.store.tables import plain_table

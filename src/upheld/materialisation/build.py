@@ -12,10 +12,10 @@ from typing import Any
 from upheld.arguments import checked
 from upheld.base.errors import FactsError, Problem, UsageError, quote, warn
 from upheld.base.limits import Limits, limited
-from upheld.data.columns import Row
 from upheld.engines import EngineChoice, chosen_engine, chosen_threads, facts_reader
-from upheld.ingest import facts_of
-from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
+from upheld.facts.columns import Row
+from upheld.facts.ingest import facts_of
+from upheld.facts.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.edits import exchanged, replacing

@@ -10,9 +10,9 @@ from upheld.algebra.counters import ChangedRows, RowsByName, SmallUpdate, Unread
 from upheld.algebra.sets import FactSet
 from upheld.base.interruptions import interrupted_once
 from upheld.base.statistics import Statistics
-from upheld.data.change import ByRelation, Change, unread_change
-from upheld.data.relation import Relation
 from upheld.explain import Explainer
+from upheld.facts.change import ByRelation, Change, unread_change
+from upheld.facts.relation import Relation
 from upheld.language.core import Core, Predicate
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import change_rules

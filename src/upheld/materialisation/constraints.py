@@ -8,10 +8,10 @@ from itertools import islice
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import ConstraintViolated, Problem, count, quote
-from upheld.data.change import relation_of
-from upheld.data.columns import Row
-from upheld.data.relation import Relation
 from upheld.explain import Explanation
+from upheld.facts.change import relation_of
+from upheld.facts.columns import Row
+from upheld.facts.relation import Relation
 from upheld.language.core import Atom, Core, Fact, Predicate
 from upheld.language.core_text import atom_text, value_text
 from upheld.language.syntax.ast import Constant

@@ -11,9 +11,9 @@ from upheld.algebra.sets import FactSet
 from upheld.arguments import checked
 from upheld.base.errors import FactsError, VerificationFailed, count
 from upheld.base.interruptions import interrupted_once
-from upheld.data.change import ByRelation, Change
 from upheld.engines import EngineChoice
 from upheld.explain import Explanation
+from upheld.facts.change import ByRelation, Change
 from upheld.language.core import Core, Fact, Rule
 from upheld.language.edits import exchanged, without_unread
 from upheld.language.equality.equality import with_equality

@@ -18,11 +18,11 @@ from upheld.base.limits import Limits
 from upheld.base.statistics import Statistics
 from upheld.base.threads import ONE_THREAD, Threads
 from upheld.base.turns import Turns
-from upheld.data.change import Change, relation_of
-from upheld.data.columns import Row
-from upheld.data.relation import Relation
-from upheld.data.stored import StoredFacts
 from upheld.engines import EngineChoice, chosen_threads, facts_reader, open_engine
+from upheld.facts.change import Change, relation_of
+from upheld.facts.columns import Row
+from upheld.facts.relation import Relation
+from upheld.facts.stored import StoredFacts
 from upheld.language.core import Core, Predicate
 from upheld.language.growth import growing_rules
 from upheld.language.hypertrees.modes import Decision

@@ -16,15 +16,15 @@ from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.base.pages import table
 from upheld.base.threads import Threads
 from upheld.base.turns import Turns
-from upheld.data import sql
-from upheld.data.change import relation_of, unknown_relation
-from upheld.data.columns import Columns, Row
-from upheld.data.relation import Relation, coded_columns, decoded
-from upheld.data.sql import Parameters
 from upheld.engines import EngineChoice
 from upheld.explain import Explainer, Explanation, ProofStep
+from upheld.facts import sql
+from upheld.facts.change import relation_of, unknown_relation
+from upheld.facts.columns import Columns, Row
 from upheld.facts.files import Reader
-from upheld.ingest.by_relation import fitted_facts
+from upheld.facts.ingest.by_relation import fitted_facts
+from upheld.facts.relation import Relation, coded_columns, decoded
+from upheld.facts.sql import Parameters
 from upheld.language.core import Core, Fact, Predicate
 from upheld.language.equality.equivalences import asking_for_classes
 from upheld.language.hypertrees.drawing import decision_lines

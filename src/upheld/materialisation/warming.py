@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from upheld.data.columns import Row
-from upheld.data.relation import Relation
+from upheld.facts.columns import Row
+from upheld.facts.relation import Relation
 from upheld.language.values import Value
 from upheld.materialisation.reading import Reading
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, quote
-from upheld.data.stored import TEXTS
+from upheld.facts.stored import TEXTS
 from upheld.pipeline.layouts import bits_of
 from upheld.pipeline.sinks import Writer
 from upheld.spark.files import FileSystem

@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UpheldError, UsageError, count, nearest, quote, warn
 from upheld.base.limits import Limits
-from upheld.data.columns import Columns
-from upheld.data.stored import TEXTS, StoredFacts, StoredFile
 from upheld.engines.spark.sparkengine import SparkEngine
+from upheld.facts.columns import Columns
+from upheld.facts.stored import TEXTS, StoredFacts, StoredFile
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.lints.programs import lint, some, without_facts

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from upheld.data.stored import unshared
+from upheld.facts.stored import unshared
 from upheld.store import LocalFiles
 from upheld.tables import KeptTable, TableDraft
 from upheld.tables.draft import MOST_ROWS, read_file

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upheld.rdf.reading import read
+from upheld.facts.rdf.reading import read
+from upheld.facts.rdf.terms import blank, iri, literal
+from upheld.facts.rdf.writing import Written, write
 from upheld.rdf.rulesets import rules
 from upheld.rdf.sparql import Solutions
-from upheld.rdf.terms import blank, iri, literal
-from upheld.rdf.writing import Written, write
 
 if TYPE_CHECKING:
     from upheld.rdf.owl.translating import Translation, translate

@@ -14,9 +14,10 @@ from urllib.parse import quote as escaped
 from upheld.arguments import PATH_OR_NONE, SOURCE_OR_NONE, checked
 from upheld.base.errors import FactsError, Problem, UpheldError, UsageError, VerificationFailed, quote
 from upheld.base.limits import Limits, within
-from upheld.data.change import Change
-from upheld.data.columns import Row
-from upheld.data.relation import Relation, encoded
+from upheld.facts.change import Change
+from upheld.facts.columns import Row
+from upheld.facts.relation import Relation, encoded
+from upheld.facts.updatefiles import STDIN, ChangeFile, Update, transaction_text, updates_of
 from upheld.language.core import Predicate
 from upheld.language.lints.programs import some
 from upheld.language.syntax.ast import Program
@@ -29,7 +30,6 @@ from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.reports.verification import Compared
 from upheld.materialisation.updates.stream import Arrivals, Present
 from upheld.runs.run import Job, Run, check_feed, check_profile
-from upheld.updatefiles import STDIN, ChangeFile, Update, transaction_text, updates_of
 
 
 @checked()

@@ -14,10 +14,13 @@ from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, ProgramError, UpheldError, UsageError, count, quote, warn
 from upheld.base.limits import Limits, limited
 from upheld.base.threads import Threads
-from upheld.data.columns import Row
-from upheld.data.factfiles.side_by_side import read_side_by_side
 from upheld.engines import chosen_engine, chosen_threads, facts_reader, facts_writer
+from upheld.facts.columns import Row
 from upheld.facts.files import Format, Output, Reader, Writer, facts_text, input_rows, stdout_text, write_all
+from upheld.facts.files.side_by_side import read_side_by_side
+from upheld.facts.rdf.formats import format_of, is_rdf
+from upheld.facts.rdf.reading import read as read_rdf
+from upheld.facts.rdf.writing import Written, prepared, statements_text
 from upheld.language.compile import Compiled
 from upheld.language.core import Core
 from upheld.language.lints.programs import lint, some, without_facts
@@ -30,9 +33,6 @@ from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.record import open_state
 from upheld.materialisation.programs import parse
 from upheld.materialisation.progress import ProgressGiven
-from upheld.rdf.formats import format_of, is_rdf
-from upheld.rdf.reading import read as read_rdf
-from upheld.rdf.writing import Written, prepared, statements_text
 from upheld.runs.directives import compile_with_formats
 
 #: Maximum number of violations that a run reports individually.

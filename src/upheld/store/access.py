@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from upheld.base.errors import FactsError
-from upheld.data.factfiles.reading import unreadable
-from upheld.data.factfiles.replacement import unwritable
+from upheld.facts.files.reading import unreadable
+from upheld.facts.files.replacement import unwritable
 
 
 @contextmanager

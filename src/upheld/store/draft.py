@@ -13,7 +13,7 @@ from uuid import uuid4
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import UpheldError
 from upheld.base.interruptions import uninterrupted
-from upheld.data.relation import Relation, missing_package
+from upheld.facts.relation import Relation, missing_package
 from upheld.language.core import Predicate
 from upheld.store.access import reading, writing
 from upheld.store.feed import FeedStep, SavedProgram, Segment

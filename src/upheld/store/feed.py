@@ -15,8 +15,8 @@ from typing import Any
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem
-from upheld.data.change import ByRelation
-from upheld.data.columns import Row
+from upheld.facts.change import ByRelation
+from upheld.facts.columns import Row
 from upheld.language.core import Core
 from upheld.language.edits import program_of
 from upheld.language.syntax.printer import to_text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from upheld.data.columns import Row
-from upheld.data.relation import Relation
+from upheld.facts.columns import Row
+from upheld.facts.relation import Relation
 
 if TYPE_CHECKING:
     import pyarrow

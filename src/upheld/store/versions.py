@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, UpheldError, UsageError, quote
-from upheld.data.columns import Row
-from upheld.data.factfiles.reading import unreadable
+from upheld.facts.columns import Row
+from upheld.facts.files.reading import unreadable
 from upheld.store.access import reading, writing
 from upheld.store.files import Checksum, Files, LocalFiles
 from upheld.store.manifest import Manifest, SavedRelation, feed_folder

@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from upheld.base.errors import FactsError, Problem
 from upheld.base.interruptions import uninterrupted
-from upheld.data.factfiles.reading import unreadable
-from upheld.data.relation import missing_package
+from upheld.facts.files.reading import unreadable
+from upheld.facts.relation import missing_package
 from upheld.store.access import writing
 from upheld.store.files import Files, Summed
 from upheld.tables.manifest import DataFile, Shape, TableManifest

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from upheld.base.errors import FactsError, Problem, UsageError, nearest, quote
-from upheld.data.relation import Relation
+from upheld.facts.relation import Relation
 from upheld.store.access import reading, writing
 from upheld.store.files import Files
 from upheld.store.tables import plain_table

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem
-from upheld.data.change import relation_of
+from upheld.facts.change import relation_of
 from upheld.language.core import Predicate
 from upheld.language.types.columns import column_type
 from upheld.store.seals import seal_of, sealed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from upheld.arguments import BY_NAME_OR_NONE, PATH, checked
 from upheld.base.errors import FactsError, Problem, UsageError, nearest, quote
-from upheld.data.relation import missing_package
+from upheld.facts.relation import missing_package
 from upheld.store.access import reading
 from upheld.store.files import Files, LocalFiles
 from upheld.tables.draft import read_file

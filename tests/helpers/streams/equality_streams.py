@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import upheld
 from upheld.base.errors import LimitReached, Problem
-from upheld.data.change import Change
+from upheld.facts.change import Change
 from upheld.language.equality.equality import SAME_AS
 from upheld.language.syntax.ast import Program
 from upheld.materialisation.materialisation import Materialisation

@@ -27,7 +27,7 @@ from tests.helpers.streams.streams import (
     some_stratification,
 )
 from upheld.base.errors import ConstraintViolated, EvaluationError
-from upheld.data.change import Change
+from upheld.facts.change import Change
 from upheld.language.core import Fact
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation

@@ -32,7 +32,7 @@ from tests.helpers.streams.streams import (
     some_stratification,
 )
 from upheld.base.errors import EvaluationError, FactsError, UpheldError
-from upheld.data.change import Change
+from upheld.facts.change import Change
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.strata import stratify

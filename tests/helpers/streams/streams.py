@@ -32,10 +32,10 @@ from tests.helpers.programs.strategies import (
 from tests.helpers.streams.merging import together, with_cases
 from upheld.algebra.instances import RuleInstance
 from upheld.base.errors import EvaluationError
-from upheld.data.change import Change
-from upheld.data.relation import coded_columns
 from upheld.engines.memory.rounds.strata import small_strata
 from upheld.engines.reference.engine import ReferenceEngine
+from upheld.facts.change import Change
+from upheld.facts.relation import coded_columns
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.dependencies import STRATIFICATIONS

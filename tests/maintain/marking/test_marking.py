@@ -30,8 +30,8 @@ from tests.helpers.streams.streams import (
 )
 from tests.materialisation.test_atomic import Fuse, books, fused
 from upheld.base.errors import EvaluationError
-from upheld.data.change import Change
 from upheld.engines import ENGINES
+from upheld.facts.change import Change
 from upheld.language.compile import compile_program
 from upheld.language.core import Fact
 from upheld.language.dependencies import STRATIFICATIONS

@@ -9,8 +9,8 @@ import pytest
 
 import upheld
 from upheld.cli import main
+from upheld.facts.updatefiles import Update, snapshot_in
 from upheld.pipeline.streaming.updates import Together, together
-from upheld.updatefiles import Update, snapshot_in
 
 RULES = (
     ".decl edge(x:number, y:number) .decl n(x:number) .decl path(x:number, y:number) path(x, y) :- edge(x, y), !n(y)."

@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 import upheld
 from tests.pipeline.conftest import by_arrow
-from upheld.data.factfiles import reading
+from upheld.facts.files import reading
 from upheld.language.core import Predicate
 from upheld.pipeline.sources import arrow
 from upheld.pipeline.sources.arrow import NotPlain, PlainDelimited, PlainTriples, Split, first_line, parquet_columns

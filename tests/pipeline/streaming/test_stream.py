@@ -24,13 +24,13 @@ from tests.helpers.sizes import exhaustive
 from tests.pipeline.test_run import REACH, held_blocks, read, rows_of
 from upheld.cli import main
 from upheld.engines.spark.tasks.barrier_job import InBarrierJob
+from upheld.facts.updatefiles import updates_in
 from upheld.language.core import Predicate
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.programs import compile_saved
 from upheld.pipeline.job import job_of
 from upheld.pipeline.streaming.batches import Batches
 from upheld.store import LocalFiles, Store
-from upheld.updatefiles import updates_in
 
 pytestmark = pytest.mark.xdist_group("spark")
 

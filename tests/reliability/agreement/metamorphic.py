@@ -105,7 +105,7 @@ class Told:
         }
 
 
-def told(part: upheld.data.change.ByRelation) -> Facts:
+def told(part: upheld.facts.change.ByRelation) -> Facts:
     return {(name, row) for name, relation in part.items() for row in relation.to_set()}
 
 

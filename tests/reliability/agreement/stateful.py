@@ -401,7 +401,7 @@ class Api(RuleBasedStateMachine):
         raise AssertionError("what must be refused was not")
 
 
-def rows(part: upheld.data.change.ByRelation) -> set[Fact]:
+def rows(part: upheld.facts.change.ByRelation) -> set[Fact]:
     return {(name, row) for name, relation in part.items() for row in relation.to_set()}
 
 

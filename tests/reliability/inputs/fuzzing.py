@@ -134,7 +134,7 @@ def read_facts(path: Path, rfc4180: bool) -> None:
 
 
 def read_updates(path: Path, predicates: dict[str, Predicate]) -> None:
-    from upheld.updatefiles import updates_of
+    from upheld.facts.updatefiles import updates_of
 
     for _ in updates_of(path, predicates):
         pass

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from upheld.data.columns import Dictionary
-from upheld.data.columns.utf8 import Utf8Texts
 from upheld.engines.memory.storage.codec import Codec, Codes, is_text
 from upheld.engines.memory.storage.dictionary import Bytes, Places, TextPool
+from upheld.facts.columns import Dictionary
+from upheld.facts.columns.utf8 import Utf8Texts
 from upheld.language.values import Value
 
 #: Codes from here on are for the time being. No dictionary has as many texts.

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from upheld.data.stored import numbers, read_stored
 from upheld.engines.memory.storage.codec import Codes, is_text
 from upheld.engines.memory.storage.dictionary import Bytes, Places
 from upheld.engines.spark.context import Arrived, Context
+from upheld.facts.stored import numbers, read_stored
 
 _NO_TEXTS = pa.array([], pa.large_string())
 

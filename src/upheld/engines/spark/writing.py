@@ -12,11 +12,11 @@ from pyarrow import parquet
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem
-from upheld.data.columns import Columns
-from upheld.data.relation import Relation, arrow_for_spark
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context
+from upheld.facts.columns import Columns
+from upheld.facts.relation import Relation, arrow_for_spark
 
 #: Rows that are made into values at a time.
 _BATCH = 1 << 20

@@ -1,9 +1,9 @@
 """Facts files as Soufflé reads and writes them."""
 
-from upheld.data.factfiles.formats import Format
-from upheld.data.factfiles.inputs import input_rows
-from upheld.data.factfiles.reading import Reader, read_bytes, read_facts, rows_in
-from upheld.data.factfiles.writing import Output, Writer, facts_text, stdout_text, write_all, write_facts
+from upheld.facts.files.formats import Format
+from upheld.facts.files.inputs import input_rows
+from upheld.facts.files.reading import Reader, read_bytes, read_facts, rows_in
+from upheld.facts.files.writing import Output, Writer, facts_text, stdout_text, write_all, write_facts
 
 __all__ = [
     "Format",

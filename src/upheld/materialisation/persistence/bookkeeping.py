@@ -14,8 +14,8 @@ from typing import Any
 from upheld.algebra.engine import Engine, Remote
 from upheld.algebra.sets import FactSet
 from upheld.base.dataclass import dataclass
-from upheld.data.columns import Row
-from upheld.data.relation import Relation
+from upheld.facts.columns import Row
+from upheld.facts.relation import Relation
 from upheld.language.atom_patterns import pattern_of
 from upheld.language.core import Core, Predicate
 from upheld.language.normal_form import normal_text

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from upheld.data.change import Change
-from upheld.data.relation import Relation
+from upheld.facts.change import Change
+from upheld.facts.relation import Relation
 from upheld.language.core import Predicate
 from upheld.store import Draft, Parted
 

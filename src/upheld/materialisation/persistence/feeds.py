@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, UsageError, warn
-from upheld.data.change import ByRelation, Change
-from upheld.data.columns import Columns, Row
+from upheld.facts.change import ByRelation, Change
+from upheld.facts.columns import Columns, Row
 from upheld.language.core import Core
 from upheld.materialisation.versions.views import net
 from upheld.store import Draft, FeedStep, SavedProgram, Segment, Store, read_feed

@@ -13,8 +13,8 @@ from typing import Any
 from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet
 from upheld.base.dataclass import dataclass
-from upheld.data.relation import Relation
-from upheld.data.stored import unshared
+from upheld.facts.relation import Relation
+from upheld.facts.stored import unshared
 from upheld.language.core import Predicate
 from upheld.materialisation.persistence import saved_rows
 from upheld.materialisation.persistence.facts import Facts

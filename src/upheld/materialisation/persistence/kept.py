@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from upheld.base.errors import FactsError, Problem, UsageError, quote
-from upheld.data.change import Change
+from upheld.facts.change import Change
 from upheld.tables import KeptTable, TableDraft
 
 

@@ -15,10 +15,10 @@ from typing import Protocol, runtime_checkable
 
 from upheld.algebra.sets import FactSet
 from upheld.base.errors import FactsError, Problem
-from upheld.data.change import ByRelation, Change
-from upheld.data.columns import Columns, Row
-from upheld.data.stored import StoredFacts
 from upheld.engines import EngineChoice, open_engine
+from upheld.facts.change import ByRelation, Change
+from upheld.facts.columns import Columns, Row
+from upheld.facts.stored import StoredFacts
 from upheld.language.core import Core
 from upheld.store import Base, Draft, Files, LocalFiles, Store
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError
-from upheld.data.columns import Columns, Row
-from upheld.data.factfiles.reading import unreadable
-from upheld.ingest import facts_of
+from upheld.facts.columns import Columns, Row
+from upheld.facts.files.reading import unreadable
+from upheld.facts.ingest import facts_of
 from upheld.store import SavedRelation, Store
 from upheld.store.access import reading
 

@@ -10,10 +10,10 @@ from typing import Any
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import count
 from upheld.base.pages import indented, outline
-from upheld.data.change import ByRelation, Change
-from upheld.data.relation import Relation
 from upheld.explain import Explanation, Proof
 from upheld.explain.explanation import LEVELS_SHOWN
+from upheld.facts.change import ByRelation, Change
+from upheld.facts.relation import Relation
 from upheld.language.core import Atom, Fact, Rule
 from upheld.language.core_text import atom_text, rule_text
 from upheld.language.syntax.ast import Constant

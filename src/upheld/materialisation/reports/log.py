@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from upheld.base.statistics import Statistics
-from upheld.data.change import Change
+from upheld.facts.change import Change
 
 _log = logging.getLogger("upheld")
 

@@ -8,7 +8,7 @@ from upheld.algebra.engine import MemoryUse, TableSize
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import UsageError, count
 from upheld.base.pages import table
-from upheld.data.change import unknown_relation
+from upheld.facts.change import unknown_relation
 from upheld.language.core import Predicate
 
 #: The name under which relations that a pass of the compiler made are counted together.

@@ -15,8 +15,8 @@ from upheld.base.errors import FactsError, count
 from upheld.base.pages import Markup, element, first_rows, joined, table
 from upheld.base.plots import bars, over_time, page
 from upheld.base.statistics import Statistics
-from upheld.data.change import Change, known_counts
-from upheld.data.factfiles.replacement import Replacement, unwritable
+from upheld.facts.change import Change, known_counts
+from upheld.facts.files.replacement import Replacement, unwritable
 from upheld.language.core import Rule
 from upheld.language.core_text import rule_text
 

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, quote
-from upheld.data.change import Change
 from upheld.explain import Explainer, Explanation
+from upheld.facts.change import Change
 from upheld.language.core import Core, Fact, Rule
 from upheld.language.edits import changed
 from upheld.materialisation.persistence.feeds import RowsByName, Step

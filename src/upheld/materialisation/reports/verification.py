@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, quote
-from upheld.data.columns import Row
-from upheld.data.relation import Relation
 from upheld.explain import Explanation
+from upheld.facts.columns import Row
+from upheld.facts.relation import Relation
 from upheld.language.core import Atom, Fact
 from upheld.language.core_text import atom_text
 from upheld.language.syntax.ast import Constant

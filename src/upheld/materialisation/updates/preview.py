@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from upheld.data.change import Change
+from upheld.facts.change import Change
 
 
 class Previewed(Exception):

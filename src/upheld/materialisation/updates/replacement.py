@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from upheld.algebra.sets import FactSet, settle
 from upheld.base.errors import Problem, UsageError, quote
-from upheld.data.columns import Row
+from upheld.facts.columns import Row
 from upheld.maintain.update import Requested
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError
-from upheld.data.columns import Row
+from upheld.facts.columns import Row
 from upheld.language.core import Core, Fact, Predicate, Rule
 from upheld.language.edits import Edit, edit, evaluated, other_types, replacing
 from upheld.language.syntax.ast import Program

@@ -13,8 +13,8 @@ from dataclasses import field
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, nearest, quote
-from upheld.data.change import Change
-from upheld.data.columns import Row
+from upheld.facts.change import Change
+from upheld.facts.columns import Row
 from upheld.language.core import Fact
 
 #: The sources that claim a fact; None is the unnamed source.

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 from upheld.arguments import SOURCE, UPDATES, checked
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UpheldError, UsageError, described_type, quote
-from upheld.data.change import mixed_sources
+from upheld.facts.change import mixed_sources
 
 #: An update as a stream brings it, as it waits to be made, and what comes of it.
 U = TypeVar("U")

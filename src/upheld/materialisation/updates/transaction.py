@@ -10,9 +10,9 @@ from upheld.algebra.engine import Attempt, Engine
 from upheld.algebra.work import WorkDone
 from upheld.base.errors import Problem, UsageError, count
 from upheld.base.statistics import summed
-from upheld.data.change import ByRelation, Change, relation_of
-from upheld.data.columns import Row
-from upheld.data.relation import Relation
+from upheld.facts.change import ByRelation, Change, relation_of
+from upheld.facts.columns import Row
+from upheld.facts.relation import Relation
 from upheld.language.core import Core, Predicate
 from upheld.maintain.update import State
 from upheld.materialisation.updates.sources import Claimed

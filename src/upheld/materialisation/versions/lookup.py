@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, derive, settle
-from upheld.data.columns import Columns, Row
+from upheld.facts.columns import Columns, Row
 from upheld.language.core import Atom, Predicate, Rule
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.values import Value

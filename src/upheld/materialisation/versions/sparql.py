@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol
 
 from upheld.base.errors import Problem, UsageError
-from upheld.data.relation import Relation
+from upheld.facts.relation import Relation
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.materialisation.versions.views import SPARE, History, Version
 from upheld.rdf.sparql import Solutions, TripleStore

@@ -14,9 +14,9 @@ from weakref import WeakValueDictionary
 
 from upheld.base.errors import Problem
 from upheld.base.turns import Turns
-from upheld.data.change import Change, known_counts, known_sizes
-from upheld.data.columns import Columns, Row
-from upheld.data.relation import Relation
+from upheld.facts.change import Change, known_counts, known_sizes
+from upheld.facts.columns import Columns, Row
+from upheld.facts.relation import Relation
 from upheld.language.core import Core
 from upheld.language.values import Value
 

@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from upheld.algebra.meter import Meter
 from upheld.base.limits import Limits
-from upheld.data.change import relation_of
-from upheld.data.relation import Relation
+from upheld.facts.change import relation_of
+from upheld.facts.relation import Relation
 from upheld.language.core import Core, Predicate
 from upheld.language.pivots import Pivots
 from upheld.materialisation.constraints import REFUSE, REPORT, Refusal, default_choice

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.data.columns import Columns, Row
-from upheld.data.stored import StoredFacts, StoredFile, unshared, write_stored
+from upheld.facts.columns import Columns, Row
+from upheld.facts.stored import StoredFacts, StoredFile, unshared, write_stored
 from upheld.language.core import Predicate
 from upheld.language.types.columns import spark_type
 from upheld.materialisation.materialisation import Materialisation

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from upheld.base.dataclass import dataclass
 from upheld.base.limits import Limits
-from upheld.data.columns import Column, Columns, Texts
-from upheld.data.relation import Relation
-from upheld.data.stored import TEXTS, StoredFacts, numbers
 from upheld.engines.memory.storage.dictionary import TextPool
+from upheld.facts.columns import Column, Columns, Texts
+from upheld.facts.relation import Relation
+from upheld.facts.stored import TEXTS, StoredFacts, numbers
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation

@@ -12,8 +12,8 @@ import pyarrow as pa
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import UpheldError
 from upheld.base.limits import Limits
-from upheld.data.columns import Texts
-from upheld.data.relation import Relation, arrow_texts
+from upheld.facts.columns import Texts
+from upheld.facts.relation import Relation, arrow_texts
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.constraints import REPORT

@@ -23,8 +23,8 @@ from pyspark.sql import SparkSession
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError
-from upheld.data.factfiles.reading import Unpacked
-from upheld.data.stored import TEXTS, StoredFile, write_stored
+from upheld.facts.files.reading import Unpacked
+from upheld.facts.stored import TEXTS, StoredFile, write_stored
 from upheld.language.terms.ntriples import are_canonical
 from upheld.language.terms.ntriples_grammar import PLAIN_TRIPLE
 from upheld.language.terms.terms import XSD

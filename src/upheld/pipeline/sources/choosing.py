@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from upheld.base.errors import FactsError, Problem, UsageError, count, nearest, quote
-from upheld.ingest.tables import missing_columns, wrong_arity
+from upheld.facts.ingest.tables import missing_columns, wrong_arity
 from upheld.language.core import Predicate
 from upheld.pipeline.job import EXTENSIONS, SOURCE_FORMATS, Source
 from upheld.pipeline.sources.coded import coded_type, is_coded, made_of

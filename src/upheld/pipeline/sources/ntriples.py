@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.base.dataclass import dataclass
-from upheld.data.stored import TEXTS
+from upheld.facts.stored import TEXTS
 from upheld.language.terms.ntriples_grammar import CODE_ESCAPE, CONTROL, PLAIN_TRIPLE, SHORT_ESCAPES, TRIPLE
 from upheld.language.terms.terms import XSD
 from upheld.pipeline.sources.arrow import PlainTriples

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError
-from upheld.data.factfiles.reading import GZIP_MAGIC, Unpacked
-from upheld.data.relation import missing_package
+from upheld.facts.files.reading import GZIP_MAGIC, Unpacked
+from upheld.facts.relation import missing_package
 from upheld.language.terms.terms import escape
 from upheld.pipeline.sources.ntriples import NAMES
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, count, quote
-from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN, EXPECTED, column_name
+from upheld.facts.files.badrows import BAD_ROWS_SHOWN, EXPECTED, column_name
 from upheld.language.core import Predicate
 from upheld.language.terms.ntriples import CANONICAL, NotATerm, term
 from upheld.language.types.columns import ColumnType

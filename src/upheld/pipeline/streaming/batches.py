@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import UpheldError
-from upheld.data.change import Change
-from upheld.data.relation import Relation, arrow_for_spark
+from upheld.facts.change import Change
+from upheld.facts.relation import Relation, arrow_for_spark
+from upheld.facts.updatefiles import Update
 from upheld.language.core import Core
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.materialisation import Materialisation
@@ -33,7 +34,6 @@ from upheld.pipeline.streaming.updates import in_groups, together
 from upheld.spark.files import child
 from upheld.store import Draft, Store
 from upheld.tables import KeptTable, TableDraft
-from upheld.updatefiles import Update
 
 if TYPE_CHECKING:
     import pyarrow

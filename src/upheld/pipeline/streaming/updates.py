@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, UpheldError, UsageError
-from upheld.data.columns import Row
+from upheld.facts.columns import Row
+from upheld.facts.updatefiles import Update, snapshot_in, updates_in, updates_in_table
 from upheld.language.core import Predicate
 from upheld.pipeline.job import Stream
 from upheld.spark.errors import explained
 from upheld.spark.files import FileSystem, shown
 from upheld.spark.paths import verbatim
 from upheld.spark.session import ARROW, configured
-from upheld.updatefiles import Update, snapshot_in, updates_in, updates_in_table
 
 if TYPE_CHECKING:
     import pyarrow

@@ -22,7 +22,8 @@ from pathlib import Path
 from upheld.arguments import checked
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, UsageError, nearest, quote
-from upheld.data.factfiles.replacement import Replacement, unwritable
+from upheld.facts.files.replacement import Replacement, unwritable
+from upheld.facts.rdf.reading import read
 from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Term, Variable
 from upheld.language.syntax.printer import to_text
 from upheld.language.terms.terms import literal
@@ -49,7 +50,6 @@ from upheld.rdf.owl.expressions import (
 )
 from upheld.rdf.owl.graph import TYPE, Graph
 from upheld.rdf.owl.namespaces import namespaces, shortened
-from upheld.rdf.reading import read
 
 BOUNDS = ("lower", "upper")
 

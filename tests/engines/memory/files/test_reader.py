@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from upheld.base.errors import FactsError
 from upheld.base.threads import ONE_THREAD, Threads
-from upheld.data.columns import Columns, Texts
 from upheld.engines.memory.files import parts, reader
 from upheld.engines.memory.files.reader import columns_in, parsed
+from upheld.facts.columns import Columns, Texts
 from upheld.facts.files import Format, read_bytes, rows_in
 
 PATH = Path("r.facts")

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from tests.engines.memory.storage.test_codec import COLUMN_VALUES, TYPES, coded
 from upheld.base.threads import Threads
-from upheld.data.relation import Relation
 from upheld.engines.memory.files import writer
 from upheld.engines.memory.files.writer import WORTH_A_KERNEL, columns_text, lines
 from upheld.facts.files import Format, facts_text
+from upheld.facts.relation import Relation
 
 
 @given(st.lists(st.sampled_from(TYPES), min_size=1, max_size=4), st.data())

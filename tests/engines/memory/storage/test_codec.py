@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upheld.data.columns import Columns, Texts
-from upheld.data.columns.ordering import ascending, holds
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.dictionary import TextPool
+from upheld.facts.columns import Columns, Texts
+from upheld.facts.columns.ordering import ascending, holds
 from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX, sorted_rows
 from upheld.language.values import normalise_float
 

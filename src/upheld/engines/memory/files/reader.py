@@ -22,12 +22,12 @@ import numpy.typing as npt
 
 from upheld.base.limits import allow, look
 from upheld.base.threads import ONE_THREAD, Threads, Work
-from upheld.data.columns import Columns, Row, Texts
-from upheld.data.factfiles.formats import Format
-from upheld.data.factfiles.reading import rows_in
 from upheld.engines.memory.files.parts import LINES_AT_A_TIME, Part, cut, lines_before_blocks, parts_for
 from upheld.engines.memory.kernels.jit import are_compiled, compile_kernels, kernel
 from upheld.engines.memory.storage.dictionary import NEWLINE, Bytes, Codes, Places, TextPool
+from upheld.facts.columns import Columns, Row, Texts
+from upheld.facts.files.formats import Format
+from upheld.facts.files.reading import rows_in
 from upheld.language.terms.ntriples import are_canonical
 from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.primitive import INTEGER_RANGES, TYPES

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.base.threads import ONE_THREAD, Threads, Work
-from upheld.data.columns import Column, Columns, Row, Texts
-from upheld.data.factfiles.formats import Format
-from upheld.data.factfiles.writing import as_text, enclosed, facts_text, header_text
-from upheld.data.relation import Relation
 from upheld.engines.memory.kernels.jit import compile_kernels, kernel
 from upheld.engines.memory.storage.dictionary import NEWLINE, Places, utf8
+from upheld.facts.columns import Column, Columns, Row, Texts
+from upheld.facts.files.formats import Format
+from upheld.facts.files.writing import as_text, enclosed, facts_text, header_text
+from upheld.facts.relation import Relation
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import float_text
 

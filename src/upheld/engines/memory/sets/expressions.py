@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.sets import FactSet, Profile, SetEngine
-from upheld.data.columns import Columns
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.sets.bit_matrix import DenseBits
 from upheld.engines.memory.sets.bits import WIDEST
@@ -29,6 +28,7 @@ from upheld.engines.memory.sets.truth_tables import NO_FACTS, NOTHING, Spelling,
 from upheld.engines.memory.storage.arrays import Rows, each_once
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
+from upheld.facts.columns import Columns
 from upheld.language.core import Atom
 from upheld.language.strata import Stratification, Stratum
 

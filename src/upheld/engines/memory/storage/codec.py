@@ -10,10 +10,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from upheld.data.columns import Column, Columns, Dictionary, Texts, plain
-from upheld.data.columns.utf8 import Utf8Texts
 from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.engines.memory.storage.table import HeldRows
+from upheld.facts.columns import Column, Columns, Dictionary, Texts, plain
+from upheld.facts.columns.utf8 import Utf8Texts
 from upheld.language.values import NAN, Value
 
 Codes = npt.NDArray[np.int64]

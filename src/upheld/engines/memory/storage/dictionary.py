@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.base.limits import reserve
-from upheld.data.columns.utf8 import Part
 from upheld.engines.memory.kernels.jit import kernel, prefetch, word_at
 from upheld.engines.memory.storage.arrays import each_once
+from upheld.facts.columns.utf8 import Part
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]

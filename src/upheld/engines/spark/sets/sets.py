@@ -21,7 +21,6 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from upheld.algebra.sets import FactSet, Profile, SetEngine
-from upheld.data.columns import Columns
 from upheld.engines.memory.sets.expressions import MemorySet
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.rows_by_table import profile
@@ -31,6 +30,7 @@ from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.owners import Values
 from upheld.engines.spark.tasks.wire import Parcel
+from upheld.facts.columns import Columns
 from upheld.language.core import Atom
 from upheld.language.strata import Stratification, Stratum
 

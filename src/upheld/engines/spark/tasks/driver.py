@@ -22,8 +22,6 @@ from upheld.base.errors import Problem, UpheldError
 from upheld.base.interruptions import uninterrupted
 from upheld.base.limits import Limits
 from upheld.base.statistics import Statistics, current_phase
-from upheld.data.columns import Columns, Row
-from upheld.data.stored import SharedRows, StoredFacts
 from upheld.engines.spark.engine import PartitionedEngine
 from upheld.engines.spark.tasks.commands import ENGINE, MEMBER, Command, Member, NewEngine, is_held, mapped
 from upheld.engines.spark.tasks.functors import Taught, functors_of
@@ -33,6 +31,8 @@ from upheld.engines.spark.tasks.kept import Kept
 from upheld.engines.spark.tasks.procedures import END, Report, result_of, stand_in, take_over, tell_meter
 from upheld.engines.spark.tasks.tasks import Tasks, ThreadTasks
 from upheld.engines.spark.tasks.wire import Wire, again, task_lost
+from upheld.facts.columns import Columns, Row
+from upheld.facts.stored import SharedRows, StoredFacts
 from upheld.language.core import Classing, Core, Rule
 from upheld.language.growth import growing_rules
 from upheld.language.strata import stratify

@@ -8,7 +8,6 @@ from typing import Any, Protocol, Self
 
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet
-from upheld.data.columns import Columns
 from upheld.engines.memory.equality.code_sets import CodeSet
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.spark.counters.bags import PartitionedBag, PartitionedInstances
@@ -16,6 +15,7 @@ from upheld.engines.spark.counters.numbers import PartitionedRanks
 from upheld.engines.spark.joins.derivation import Derivation
 from upheld.engines.spark.sets.sets import NamedSet, PartitionedSet
 from upheld.engines.spark.tasks.commands import ENGINE, is_held, mapped
+from upheld.facts.columns import Columns
 from upheld.language.strata import Stratum
 
 

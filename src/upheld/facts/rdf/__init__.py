@@ -1,0 +1,1 @@
+"""Files of triples and quads as facts of `triple` and `quad`, and back."""
