@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from upheld.runs.history import history
     from upheld.runs.run import Run, load, run
     from upheld.spark.session import open_session as spark_session
-    from upheld.tables.reading import read_table, table_files
+    from upheld.store.kept.reading import read_table, table_files
 
 __version__ = "0.1.0"
 
@@ -126,12 +126,12 @@ _HOMES = {
     "materialise": "upheld.materialisation.build",
     "materialize": "upheld.materialisation.build",
     "parse": "upheld.materialisation.programs",
-    "read_table": "upheld.tables.reading",
+    "read_table": "upheld.store.kept.reading",
     "read_updates": "upheld.runs.apply",
     "restore": "upheld.materialisation.build",
     "run": "upheld.runs.run",
     "spark_session": "upheld.spark.session",
-    "table_files": "upheld.tables.reading",
+    "table_files": "upheld.store.kept.reading",
 }
 
 #: The names that these have in their modules, where they have others. `materialize` is the other spelling.

@@ -38,7 +38,7 @@ def load(spark):
 def rows(load):
     """Return the rows of a source, all of which fit."""
     from upheld.pipeline.sources.validation import check
-    from upheld.spark.errors import explained
+    from upheld.store.spark.errors import explained
 
     def rows(given: object, predicate: Predicate = EDGE) -> list[tuple]:
         loaded = load(given, predicate)

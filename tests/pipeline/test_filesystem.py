@@ -18,7 +18,7 @@ REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 
 def test_versions_elsewhere(spark):
     """They are made, read, swept and protected from each other as those of plain paths are."""
-    from upheld.spark.versioned_files import AnyFiles
+    from upheld.store.spark.versioned_files import AnyFiles
 
     files, folder = AnyFiles(spark), f"file:{Path('state').absolute()}"
     m = upheld.materialise(REACH, {"edge": [(1, 2), (2, 3)]}, engine="reference")
@@ -46,7 +46,7 @@ def test_versions_elsewhere(spark):
 
 def test_checksums_elsewhere(spark):
     """Those of files that Spark reaches by a scheme are computed by Spark, and are the same."""
-    from upheld.spark.versioned_files import AnyFiles
+    from upheld.store.spark.versioned_files import AnyFiles
 
     files, folder = AnyFiles(spark), Path("a [odd] {name}").absolute()
     folder.mkdir()

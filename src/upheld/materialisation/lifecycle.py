@@ -64,9 +64,9 @@ from upheld.materialisation.updates.transaction import Part, refuse_in_transacti
 from upheld.materialisation.versions.sparql import SparqlStore
 from upheld.materialisation.versions.views import History, not_copied
 from upheld.store import Base, ClaimedFacts, Draft, Store, check_program, digest
+from upheld.store.kept import KeptTable, Shape
+from upheld.store.kept.table import check_program as check_table
 from upheld.store.tables import plain_table
-from upheld.tables import KeptTable, Shape
-from upheld.tables.kept import check_program as check_table
 
 
 class Lifecycle(Inspection):

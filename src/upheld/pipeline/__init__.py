@@ -89,7 +89,7 @@ class Pipeline:
         settings: Settings = self._job.settings
         spark = open_session(spark, memory=settings.memory, cores=settings.cores)
         from upheld.pipeline.run import run
-        from upheld.spark.failures import explained_failures
+        from upheld.store.spark.failures import explained_failures
 
         with explained_failures():
             return run(self._job, self._limits, spark, progress).result
@@ -118,7 +118,7 @@ class Pipeline:
         settings = self._job.settings
         spark = open_session(spark, memory=settings.memory, cores=settings.cores)
         from upheld.pipeline.streaming.stream import stream
-        from upheld.spark.failures import explained_failures
+        from upheld.store.spark.failures import explained_failures
 
         with explained_failures():
             return stream(self._job, self._limits, spark, progress)

@@ -17,8 +17,8 @@ from upheld.base.errors import FactsError, Problem, quote
 from upheld.facts.stored import TEXTS
 from upheld.pipeline.layouts import bits_of
 from upheld.pipeline.sinks import Writer
-from upheld.spark.files import FileSystem
-from upheld.spark.paths import verbatim
+from upheld.store.spark.files import FileSystem
+from upheld.store.spark.paths import verbatim
 
 _MANIFEST = "dictionary.json"
 

@@ -50,14 +50,14 @@ from upheld.pipeline.sources.arrow import load as load_plain
 from upheld.pipeline.sources.choosing import choose, find, known_names, known_types
 from upheld.pipeline.sources.rows import Table
 from upheld.pipeline.sources.validation import Load, check, quarantined
-from upheld.spark.errors import explained
-from upheld.spark.files import FileSystem, child
 from upheld.spark.session import ARROW, configured
-from upheld.spark.versioned_files import AnyFiles
 from upheld.store import Store, digest
+from upheld.store.kept import KeptTable
+from upheld.store.kept import Shape as TableShape
+from upheld.store.spark.errors import explained
+from upheld.store.spark.files import FileSystem, child
+from upheld.store.spark.versioned_files import AnyFiles
 from upheld.store.tables import plain_table
-from upheld.tables import KeptTable
-from upheld.tables import Shape as TableShape
 
 #: Facts are held for seconds: packing them costs more than it saves (2 us a triple).
 _HOLDING = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}

@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, quote
 from upheld.pipeline.job import Sink
-from upheld.spark.files import FileSystem, child, writing_to
-from upheld.spark.paths import verbatim
 from upheld.store import Draft
-from upheld.tables import KeptTable, TableDraft
+from upheld.store.kept import KeptTable, TableDraft
+from upheld.store.spark.files import FileSystem, child, writing_to
+from upheld.store.spark.paths import verbatim
 
 FEED = "feed.json"
 

@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 
 from upheld.facts.stored import unshared
 from upheld.store import LocalFiles
-from upheld.tables import KeptTable, TableDraft
-from upheld.tables.draft import MOST_ROWS, read_file
-from upheld.tables.order import Order, signed
+from upheld.store.kept import KeptTable, TableDraft
+from upheld.store.kept.draft import MOST_ROWS, read_file
+from upheld.store.kept.order import Order, signed
 
 #: Files of a table for each task that writes some.
 _FILES_PER_TASK = 4

@@ -30,8 +30,8 @@ from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.programs import compile_saved
 from upheld.pipeline.streaming.batches import Batches
 from upheld.store import LocalFiles, Store
+from upheld.store.kept import KeptTable, Shape
 from upheld.store.tables import plain_table
-from upheld.tables import KeptTable, Shape
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from upheld.engines.spark.tasks.driver import DrivenEngine
-    from upheld.spark.versioned_files import AnyFiles
+    from upheld.store.spark.versioned_files import AnyFiles
 
 #: The engines of this process that may hold slots: the application of each, and its number of partitions.
 _opened: WeakKeyDictionary[DrivenEngine, tuple[str, int]] = WeakKeyDictionary()
@@ -67,7 +67,7 @@ class SparkEngine:
 
     def files(self) -> AnyFiles:
         """Return the file systems that saved states and checkpoints may be on."""
-        from upheld.spark.versioned_files import AnyFiles
+        from upheld.store.spark.versioned_files import AnyFiles
 
         return AnyFiles(open_session(self.spark))
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from upheld.base.errors import FactsError, Problem, UsageError, quote
 from upheld.facts.change import Change
-from upheld.tables import KeptTable, TableDraft
+from upheld.store.kept import KeptTable, TableDraft
 
 
 class KeptTables:

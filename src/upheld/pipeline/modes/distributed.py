@@ -22,9 +22,9 @@ from upheld.materialisation.persistence.by_tasks import write_by_tasks
 from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes.driver import Facts, columns_of
 from upheld.pipeline.modes.shared_folder import SharedFolder, local_path
-from upheld.spark.files import child
 from upheld.spark.packing import packed, unpacked
-from upheld.spark.paths import verbatim
+from upheld.store.spark.files import child
+from upheld.store.spark.paths import verbatim
 
 #: Rows that come to the driver at a time, or go to one file.
 _BATCH = 1 << 18

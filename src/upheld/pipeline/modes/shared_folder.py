@@ -15,7 +15,7 @@ from upheld.base.ownership import OwnedFolder, sweep
 from upheld.pipeline.job import Job
 from upheld.pipeline.report import Choice
 from upheld.pipeline.sinks import staged
-from upheld.spark.files import shown
+from upheld.store.spark.files import shown
 
 #: How the names of folders in the temporary folder of a machine begin.
 _PREFIX = "upheld-facts-"

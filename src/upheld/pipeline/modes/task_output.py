@@ -18,7 +18,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from upheld.base.dataclass import dataclass
 from upheld.pipeline.layouts import Layout
-from upheld.spark.gateway import count_in_java
+from upheld.store.spark.gateway import count_in_java
 
 #: A note, or packed facts of the relation with this number.
 Piece = tuple[int, bytes]

@@ -31,8 +31,8 @@ from upheld.language.terms.terms import XSD
 from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.primitive import TYPES
 from upheld.pipeline.sources.coded import codes_of_texts
-from upheld.spark.files import shown
 from upheld.spark.packing import packed, unpacked
+from upheld.store.spark.files import shown
 
 #: Bytes of a file that a task reads at a time: few files are cut for tasks of less, and more would not stay in caches.
 _LEAST, _MOST = 1 << 22, 1 << 23

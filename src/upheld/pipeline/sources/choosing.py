@@ -18,8 +18,8 @@ from upheld.pipeline.sources.json_lines import JsonLines
 from upheld.pipeline.sources.ntriples import NTriples
 from upheld.pipeline.sources.rows import Table
 from upheld.pipeline.sources.turtle import Turtle
-from upheld.spark.errors import explained
-from upheld.spark.files import FileSystem, shown
+from upheld.store.spark.errors import explained
+from upheld.store.spark.files import FileSystem, shown
 
 #: Our types by the names of Spark's types; for types of codes see `coded`, and all others are refused.
 TYPES = {

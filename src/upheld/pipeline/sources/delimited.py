@@ -14,7 +14,7 @@ from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, quote
 from upheld.pipeline.sources.arrow import NotPlain, PlainDelimited, first_line
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row, lines, numbered
-from upheld.spark.paths import verbatim
+from upheld.store.spark.paths import verbatim
 
 #: The column for lines that are not rows.
 _WHOLE = "_upheld_line"

@@ -12,7 +12,7 @@ from upheld.base.errors import quote
 from upheld.language.types.primitive import TYPES
 from upheld.pipeline.sources.coded import is_coded
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row, lines, numbered
-from upheld.spark.paths import verbatim
+from upheld.store.spark.paths import verbatim
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from upheld.base.dataclass import dataclass
 from upheld.pipeline.sources.arrow import Plain
-from upheld.spark.paths import verbatim
+from upheld.store.spark.paths import verbatim
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from upheld.pipeline.job import Source
 from upheld.pipeline.sources.coded import codes
 from upheld.pipeline.sources.columnar import Columnar
 from upheld.pipeline.sources.rows import Reading, Table
-from upheld.spark.errors import ONE_SCHEMA, TWO_SOURCES
-from upheld.spark.files import shown_uri
+from upheld.store.spark.errors import ONE_SCHEMA, TWO_SOURCES
+from upheld.store.spark.files import shown_uri
 
 
 @dataclass

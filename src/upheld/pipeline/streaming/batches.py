@@ -31,9 +31,9 @@ from upheld.pipeline.job import Sink
 from upheld.pipeline.run import by_default, feeds_of, outputs_noted
 from upheld.pipeline.sinks import FEED, feed_text, staged
 from upheld.pipeline.streaming.updates import in_groups, together
-from upheld.spark.files import child
 from upheld.store import Draft, Store
-from upheld.tables import KeptTable, TableDraft
+from upheld.store.kept import KeptTable, TableDraft
+from upheld.store.spark.files import child
 
 if TYPE_CHECKING:
     import pyarrow

@@ -39,12 +39,12 @@ from upheld.pipeline.run import (
 from upheld.pipeline.sinks import version_of_feed
 from upheld.pipeline.streaming.batches import Batches, Version
 from upheld.pipeline.streaming.updates import Updates, find
-from upheld.spark.failures import explained_failures
-from upheld.spark.files import FileSystem
 from upheld.spark.session import ARROW, configured
 from upheld.store import Draft, Store
+from upheld.store.kept import KeptTable
+from upheld.store.spark.failures import explained_failures
+from upheld.store.spark.files import FileSystem
 from upheld.store.tables import plain_table
-from upheld.tables import KeptTable
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery

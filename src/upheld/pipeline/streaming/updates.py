@@ -16,10 +16,10 @@ from upheld.facts.columns import Row
 from upheld.facts.updatefiles import Update, snapshot_in, updates_in, updates_in_table
 from upheld.language.core import Predicate
 from upheld.pipeline.job import Stream
-from upheld.spark.errors import explained
-from upheld.spark.files import FileSystem, shown
-from upheld.spark.paths import verbatim
 from upheld.spark.session import ARROW, configured
+from upheld.store.spark.errors import explained
+from upheld.store.spark.files import FileSystem, shown
+from upheld.store.spark.paths import verbatim
 
 if TYPE_CHECKING:
     import pyarrow

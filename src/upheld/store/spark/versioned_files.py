@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from upheld.spark.files import FileSystem
 from upheld.store import Checksum, Files, LocalFiles
+from upheld.store.spark.files import FileSystem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,8 +17,8 @@ from upheld.facts.files.reading import unreadable
 from upheld.facts.relation import missing_package
 from upheld.store.access import writing
 from upheld.store.files import Files, Summed
-from upheld.tables.manifest import DataFile, Shape, TableManifest
-from upheld.tables.order import Order, applied, row_at
+from upheld.store.kept.manifest import DataFile, Shape, TableManifest
+from upheld.store.kept.order import Order, applied, row_at
 
 if TYPE_CHECKING:
     import pyarrow

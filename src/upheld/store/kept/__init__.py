@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from upheld.tables.draft import TableDraft
-from upheld.tables.kept import KeptTable
-from upheld.tables.manifest import Shape, TableManifest
-from upheld.tables.reading import read_table, table_files
+from upheld.store.kept.draft import TableDraft
+from upheld.store.kept.manifest import Shape, TableManifest
+from upheld.store.kept.reading import read_table, table_files
+from upheld.store.kept.table import KeptTable
 
 __all__ = ["KeptTable", "Shape", "TableDraft", "TableManifest", "read_table", "table_files"]

@@ -11,10 +11,10 @@ from tests.reliability.faults.disk import Disk, kept_by
 from upheld.facts.change import relation_of
 from upheld.language.core import Predicate
 from upheld.store import LocalFiles
+from upheld.store.kept import KeptTable, Shape, draft
+from upheld.store.kept.manifest import NAME, TableManifest
+from upheld.store.kept.reading import rows_of
 from upheld.store.tables import plain_table
-from upheld.tables import KeptTable, Shape, draft
-from upheld.tables.manifest import NAME, TableManifest
-from upheld.tables.reading import rows_of
 
 FOLDER = "/tables/q"
 PREDICATE = Predicate("q", ("x", "y"), ("number", "symbol"))
@@ -65,7 +65,7 @@ def write(versions, disk: Disk, start: int) -> None:
 def test_at_each_call(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """At each call to the file system there is one version of the table, whole, and a writer goes on from it."""
     monkeypatch.setattr(draft, "MOST_ROWS", 8)
-    monkeypatch.setattr("upheld.tables.kept.GRACE", 0.0)
+    monkeypatch.setattr("upheld.store.kept.table.GRACE", 0.0)
     versions, chance = contents(3), random.Random(4)
     images: list[Disk] = []
     disk = Disk()

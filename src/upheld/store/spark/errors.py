@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from upheld.base.errors import FactsError, Problem
-from upheld.spark.files import shown_uri
+from upheld.store.spark.files import shown_uri
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem
-from upheld.spark.gateway import Gateway
-from upheld.spark.paths import verbatim
 from upheld.store import Checksum
+from upheld.store.spark.gateway import Gateway
+from upheld.store.spark.paths import verbatim
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,11 +14,11 @@ from upheld.base.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.facts.relation import Relation
 from upheld.store.access import reading, writing
 from upheld.store.files import Files
+from upheld.store.kept.draft import TableDraft
+from upheld.store.kept.manifest import DATA_FILE, NAME, Shape, TableManifest
+from upheld.store.kept.order import difference, signed
+from upheld.store.kept.reading import rows_of
 from upheld.store.tables import plain_table
-from upheld.tables.draft import TableDraft
-from upheld.tables.manifest import DATA_FILE, NAME, Shape, TableManifest
-from upheld.tables.order import difference, signed
-from upheld.tables.reading import rows_of
 
 if TYPE_CHECKING:
     import pyarrow

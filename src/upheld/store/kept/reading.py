@@ -13,8 +13,8 @@ from upheld.base.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.facts.relation import missing_package
 from upheld.store.access import reading
 from upheld.store.files import Files, LocalFiles
-from upheld.tables.draft import read_file
-from upheld.tables.manifest import NAME, DataFile, TableManifest
+from upheld.store.kept.draft import read_file
+from upheld.store.kept.manifest import NAME, DataFile, TableManifest
 
 if TYPE_CHECKING:
     import pyarrow
@@ -67,7 +67,7 @@ def table_files(
     """
     files: Files = LocalFiles()
     if spark is not None:
-        from upheld.spark.versioned_files import AnyFiles
+        from upheld.store.spark.versioned_files import AnyFiles
 
         files = AnyFiles(spark)
     place = _place(folder)

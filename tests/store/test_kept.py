@@ -21,7 +21,8 @@ from tests.test_arguments import WRONG
 from upheld.base.errors import FactsError, UpheldError, UsageError
 from upheld.cli import main
 from upheld.store import LocalFiles
-from upheld.tables import draft, kept
+from upheld.store.kept import draft
+from upheld.store.kept import table as kept
 
 RULES = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 

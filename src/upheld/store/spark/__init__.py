@@ -1,0 +1,1 @@
+"""Files wherever Spark finds them, and its errors in our words."""

@@ -1,1 +1,0 @@
-"""Tables that are kept up to date on disk."""
