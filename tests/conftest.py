@@ -96,7 +96,7 @@ def cases() -> Path:
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
     """The one local Spark session of the test run; a module that asks for it has `xdist_group("spark")` as its mark."""
-    from upheld.spark.session import open_session
+    from upheld.engines.spark.session import open_session
 
     session = open_session(memory="1g", cores=3)
     for name, value in usually(_FOR_FEW_ROWS, {}).items():

@@ -16,7 +16,13 @@ SOURCE = ROOT / "src"
 
 #: What a run of a small program has no use for.
 NOT_FOR_A_RUN = (
-    *("upheld.experiments", "upheld.pipeline", "upheld.spark", "upheld.engines.spark", "upheld.engines.reference"),
+    *(
+        "upheld.experiments",
+        "upheld.pipeline",
+        "upheld.engines.spark",
+        "upheld.engines.spark",
+        "upheld.engines.reference",
+    ),
     *("upheld.language.hypertrees.deciding", "upheld.language.hypertrees.search"),
     *("upheld.runs.apply", "upheld.runs.check", "upheld.runs.history", "upheld.facts.updatefiles"),
     *("numba", "llvmlite", "pandas", "pyarrow", "pyspark", "pyoxigraph", "duckdb", "polars", "re2"),

@@ -31,7 +31,7 @@ from benchmarks.report.subjects.spark import write_spark
 from benchmarks.workloads.copies import apart, with_suffix
 from benchmarks.workloads.graphs import Facts, campus, components, generations
 from benchmarks.workloads.rulesets import CAMPUS, CLOSURE, SAME_GENERATION
-from upheld.spark.session import open_session
+from upheld.engines.spark.session import open_session
 
 #: The partitions that goals speak of.
 PARTITIONS = 2

@@ -20,10 +20,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from examples.university.generator import PROGRAM, university
+from upheld.engines.spark.session import open_session
 from upheld.materialisation.build import materialise
 from upheld.pipeline import Pipeline
 from upheld.pipeline.streaming.stream import PipelineStream
-from upheld.spark.session import open_session
 
 #: Updates, and the students who change courses in each.
 UPDATES, STUDENTS = 10, 20

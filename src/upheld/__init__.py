@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from upheld import rdf
     from upheld.base.limits import Limits
     from upheld.base.statistics import Statistics
+    from upheld.engines.spark.session import open_session as spark_session
     from upheld.engines.spark.sparkengine import SparkEngine
     from upheld.explain import Explanation, Failure, Proof, ProofStep
     from upheld.facts.change import Change
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from upheld.runs.check import Report, check
     from upheld.runs.history import history
     from upheld.runs.run import Run, load, run
-    from upheld.spark.session import open_session as spark_session
     from upheld.store.kept.reading import read_table, table_files
 
 __version__ = "0.1.0"
@@ -130,7 +130,7 @@ _HOMES = {
     "read_updates": "upheld.runs.apply",
     "restore": "upheld.materialisation.build",
     "run": "upheld.runs.run",
-    "spark_session": "upheld.spark.session",
+    "spark_session": "upheld.engines.spark.session",
     "table_files": "upheld.store.kept.reading",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from upheld.spark import releases
+from upheld.engines.spark import releases
 
 
 class _Marker:

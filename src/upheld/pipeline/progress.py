@@ -12,10 +12,10 @@ from py4j.protocol import Py4JError
 from upheld.base.errors import count
 from upheld.engines.spark.tasks.barrier_job import new_group
 from upheld.engines.spark.tasks.job_progress import JobProgress
+from upheld.engines.spark.titles import title
 from upheld.language.syntax.ast import Program
 from upheld.materialisation.progress import Progress
 from upheld.pipeline.report import Stage, StageWatcher
-from upheld.spark.titles import title
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

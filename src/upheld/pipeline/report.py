@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import count
+from upheld.engines.spark.titles import title
 from upheld.language.syntax.ast import Program
-from upheld.spark.titles import title
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

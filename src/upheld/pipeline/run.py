@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UpheldError, UsageError, count, nearest, quote, warn
 from upheld.base.limits import Limits
+from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.facts.columns import Columns
 from upheld.facts.stored import TEXTS, StoredFacts, StoredFile
@@ -50,7 +51,6 @@ from upheld.pipeline.sources.arrow import load as load_plain
 from upheld.pipeline.sources.choosing import choose, find, known_names, known_types
 from upheld.pipeline.sources.rows import Table
 from upheld.pipeline.sources.validation import Load, check, quarantined
-from upheld.spark.session import ARROW, configured
 from upheld.store import Store, digest
 from upheld.store.kept import KeptTable
 from upheld.store.kept import Shape as TableShape

@@ -141,7 +141,7 @@ def test_bad_csv_rows(refused):
 
 def test_lines_are_counted_over_blocks(refused, spark):
     """Also where several tasks read parts of one file."""
-    from upheld.spark.session import configured
+    from upheld.engines.spark.session import configured
 
     bad = {7, 4000, 9999}
     lines = [f"{i},{'x' if i in bad else i}" for i in range(1, 10_001)]

@@ -21,7 +21,7 @@ def spark(run: Run) -> None:
         import upheld
         from tests.engines.spark.test_maintenance import follow
         from tests.helpers.streams.merging import random_cyclic_merged, random_merged
-        from upheld.spark.session import open_session
+        from upheld.engines.spark.session import open_session
 
         r = Random(seed)
         engine = upheld.SparkEngine(open_session(memory="1g", cores=4), partitions=r.choice((1, 2, 3)))

@@ -80,7 +80,7 @@ def change(before: Edges, after: Edges) -> dict[str, dict[str, list[tuple[str, s
 
 def session(master: str, more: Mapping[str, str] | None = None) -> Any:
     """Start a session whose executors find the modules of this process, and nothing else of it."""
-    from upheld.spark.java import find_java
+    from upheld.engines.spark.java import find_java
 
     os.environ["JAVA_HOME"] = str(find_java().home(Path(tempfile.mkdtemp())))
     os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"] = sys.executable, "127.0.0.1"

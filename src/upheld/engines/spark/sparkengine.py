@@ -10,9 +10,9 @@ from weakref import WeakKeyDictionary
 from upheld.algebra.engine import Engine
 from upheld.base.errors import Problem, UsageError, count
 from upheld.base.limits import Limits
+from upheld.engines.spark.session import open_session
+from upheld.engines.spark.titles import title
 from upheld.language.core import Core
-from upheld.spark.session import open_session
-from upheld.spark.titles import title
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from upheld.algebra.meter import Meter
 from upheld.base.limits import Limits
+from upheld.engines.spark.releases import release_with
 from upheld.facts.change import relation_of
 from upheld.facts.relation import Relation
 from upheld.language.core import Core, Predicate
@@ -36,7 +37,6 @@ from upheld.pipeline.modes.partitions import Outcome, Part, facts_in, outcome_of
 from upheld.pipeline.modes.slots import Slots
 from upheld.pipeline.modes.task_output import Leaving, LeavingPairs, LeavingRows
 from upheld.pipeline.progress import StageProgress
-from upheld.spark.releases import release_with
 
 #: Parts for each task that Spark runs at once: more even out what parts take, and each loads all whole relations.
 _PARTS_PER_TASK = 2

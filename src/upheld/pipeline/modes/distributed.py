@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from upheld.engines.spark.packing import packed, unpacked
 from upheld.facts.columns import Columns, Row
 from upheld.facts.stored import StoredFacts, StoredFile, unshared, write_stored
 from upheld.language.core import Predicate
@@ -22,7 +23,6 @@ from upheld.materialisation.persistence.by_tasks import write_by_tasks
 from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes.driver import Facts, columns_of
 from upheld.pipeline.modes.shared_folder import SharedFolder, local_path
-from upheld.spark.packing import packed, unpacked
 from upheld.store.spark.files import child
 from upheld.store.spark.paths import verbatim
 

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from upheld.base.dataclass import dataclass
 from upheld.base.limits import Limits
 from upheld.engines.memory.storage.dictionary import TextPool
+from upheld.engines.spark.session import ARROW, configured
 from upheld.facts.columns import Column, Columns, Texts
 from upheld.facts.relation import Relation
 from upheld.facts.stored import TEXTS, StoredFacts, numbers
@@ -28,7 +29,6 @@ from upheld.pipeline.dictionary import encoded
 from upheld.pipeline.job import Settings
 from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes.choosing import bytes_of
-from upheld.spark.session import ARROW, configured
 
 if TYPE_CHECKING:
     import pyarrow

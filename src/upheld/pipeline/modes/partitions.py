@@ -12,6 +12,7 @@ import pyarrow as pa
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import UpheldError
 from upheld.base.limits import Limits
+from upheld.engines.spark.packing import packed, unpacked
 from upheld.facts.columns import Texts
 from upheld.facts.relation import Relation, arrow_texts
 from upheld.language.core import Core, Predicate
@@ -21,7 +22,6 @@ from upheld.pipeline.layouts import ARROW_TYPES, Codec
 from upheld.pipeline.modes.driver import columns_of
 from upheld.pipeline.modes.slots import Slots
 from upheld.pipeline.modes.task_output import NOTE, Piece
-from upheld.spark.packing import packed, unpacked
 
 #: Rows that go back to Spark at a time.
 _BATCH = 1 << 16

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError
+from upheld.engines.spark.packing import packed, unpacked
 from upheld.facts.files.reading import Unpacked
 from upheld.facts.stored import TEXTS, StoredFile, write_stored
 from upheld.language.terms.ntriples import are_canonical
@@ -31,7 +32,6 @@ from upheld.language.terms.terms import XSD
 from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.primitive import TYPES
 from upheld.pipeline.sources.coded import codes_of_texts
-from upheld.spark.packing import packed, unpacked
 from upheld.store.spark.files import shown
 
 #: Bytes of a file that a task reads at a time: few files are cut for tasks of less, and more would not stay in caches.

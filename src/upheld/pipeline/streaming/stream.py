@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, count
 from upheld.base.limits import Limits
+from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.language.core import Core
 from upheld.materialisation.build import restore
@@ -39,7 +40,6 @@ from upheld.pipeline.run import (
 from upheld.pipeline.sinks import version_of_feed
 from upheld.pipeline.streaming.batches import Batches, Version
 from upheld.pipeline.streaming.updates import Updates, find
-from upheld.spark.session import ARROW, configured
 from upheld.store import Draft, Store
 from upheld.store.kept import KeptTable
 from upheld.store.spark.failures import explained_failures

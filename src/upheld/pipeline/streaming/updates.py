@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, UpheldError, UsageError
+from upheld.engines.spark.session import ARROW, configured
 from upheld.facts.columns import Row
 from upheld.facts.updatefiles import Update, snapshot_in, updates_in, updates_in_table
 from upheld.language.core import Predicate
 from upheld.pipeline.job import Stream
-from upheld.spark.session import ARROW, configured
 from upheld.store.spark.errors import explained
 from upheld.store.spark.files import FileSystem, shown
 from upheld.store.spark.paths import verbatim

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from tests.helpers.releases import wait_for_releases
-from upheld.spark import releases
+from upheld.engines.spark import releases
 
 
 class Holder:

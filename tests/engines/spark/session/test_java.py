@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from upheld.base.errors import MissingDependency
-from upheld.spark import java
+from upheld.engines.spark import java
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 import upheld
 from upheld.base.errors import MissingDependency, UsageError
-from upheld.spark import session
+from upheld.engines.spark import session
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -105,7 +105,7 @@ def test_a_java_that_fails(tmp_path):
         '#!/bin/sh\ncase "$*" in *-version) echo \'openjdk version "17"\';; *) echo no room >&2; exit 3;; esac\n'
     )
     java.chmod(0o755)
-    program = "from upheld.spark.session import open_session; open_session()"
+    program = "from upheld.engines.spark.session import open_session; open_session()"
     ran = subprocess.run(
         [sys.executable, "-c", program], env={**os.environ, "JAVA_HOME": str(tmp_path)}, capture_output=True, text=True
     )

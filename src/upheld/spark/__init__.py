@@ -1,1 +1,0 @@
-"""Spark itself: sessions, the Java it runs on, files wherever Spark finds them, and its errors in our words."""
