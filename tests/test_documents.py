@@ -38,7 +38,7 @@ import pytest
 import upheld
 from tests.helpers.cases import ROOT
 from upheld.cli import main
-from upheld.language.lints.programs import lint
+from upheld.compiler.lints.programs import lint
 from upheld.language.syntax.files import read_text
 
 PACKAGE = ROOT / "src" / "upheld"

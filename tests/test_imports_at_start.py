@@ -23,7 +23,7 @@ NOT_FOR_A_RUN = (
         "upheld.engines.spark",
         "upheld.engines.reference",
     ),
-    *("upheld.language.hypertrees.deciding", "upheld.language.hypertrees.search"),
+    *("upheld.compiler.hypertrees.deciding", "upheld.compiler.hypertrees.search"),
     *("upheld.runs.apply", "upheld.runs.check", "upheld.runs.history", "upheld.facts.updatefiles"),
     *("numba", "llvmlite", "pandas", "pyarrow", "pyspark", "pyoxigraph", "duckdb", "polars", "re2"),
 )

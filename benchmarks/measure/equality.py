@@ -20,8 +20,8 @@ from benchmarks.measure.spending import spending
 from benchmarks.places import CACHE, RESULTS
 from benchmarks.report.subjects.equality import WAYS
 from benchmarks.workloads import aliases
+from upheld.compiler.equality.equality import SAME_AS
 from upheld.engines.memory.kernels.jit import compile_kernels
-from upheld.language.equality.equality import SAME_AS
 from upheld.language.syntax.ast import Program
 
 TRIPLES = {"small": 100_000, "large": 1_000_000}

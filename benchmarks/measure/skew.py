@@ -20,13 +20,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from upheld.compiler.compile import compile_program
+from upheld.compiler.strata import stratify
 from upheld.engines.spark.engine import PartitionedEngine
 from upheld.engines.spark.joins import sharing
 from upheld.engines.spark.tasks.wire import Wire, in_threads
 from upheld.facts.columns import Columns
-from upheld.language.compile import compile_program
 from upheld.language.core import Core
-from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain.registry import algorithm_named
 from upheld.maintain.update import step

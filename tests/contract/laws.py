@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from tests.helpers import sizes
 from tests.helpers.programs.strategies import Case, cases
+from upheld.compiler.compile import compile_program
+from upheld.compiler.equality.equality import SAME_AS, with_equality
+from upheld.compiler.equality.equivalences import by_classes
+from upheld.compiler.equality.layers import MEMBER
 from upheld.engines import ENGINES, EngineChoice, open_engine
-from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact, Predicate
-from upheld.language.equality.equality import SAME_AS, with_equality
-from upheld.language.equality.equivalences import by_classes
-from upheld.language.equality.layers import MEMBER
 from upheld.language.syntax.files import read_text
 from upheld.language.terms.vocabulary import TRIPLE
 

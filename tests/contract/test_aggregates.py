@@ -14,8 +14,8 @@ from tests.helpers.programs.aggregates import TERMS
 from tests.helpers.sizes import examples, exhaustive
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import settle
+from upheld.compiler.compile import compile_program
 from upheld.engines import ENGINES, open_engine
-from upheld.language.compile import compile_program
 from upheld.language.core import Aggregation
 from upheld.language.syntax.files import read_text
 from upheld.language.types.aggregates import COLUMNS, aggregated, is_of_terms

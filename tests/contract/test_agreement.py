@@ -11,10 +11,10 @@ from hypothesis import given, settings
 
 from tests.helpers.programs.strategies import Case, random_typed_case, typed_cases
 from upheld.base.errors import EvaluationError
+from upheld.compiler.compile import compile_program
+from upheld.compiler.strata import stratify
 from upheld.engines import ENGINES
-from upheld.language.compile import compile_program
 from upheld.language.core import Apply, Builtin, Expression, Fact, Rule
-from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.syntax.files import read_text
 from upheld.language.types.functors import Undefined, constraint

@@ -11,9 +11,9 @@ from tests.contract import brute_force
 from tests.contract.laws import Plain, Setting, key, law, law_with
 from upheld.algebra.sets import bag, derive_bag, instances, settle
 from upheld.base.errors import EvaluationError
+from upheld.compiler.dependencies import STRATIFICATIONS
+from upheld.compiler.strata import Stratum, stratify
 from upheld.language.core import Fact
-from upheld.language.dependencies import STRATIFICATIONS
-from upheld.language.strata import Stratum, stratify
 from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.ranked import ranked
 from upheld.maintain.seminaive import seminaive

@@ -12,9 +12,9 @@ from tests.contract.laws import PAIR, EqualitySetting, EquivalenceSetting, Plain
 from tests.contract.test_counters import Failure
 from upheld.algebra.equality import Classes, Constants
 from upheld.algebra.sets import FactSet, settle
+from upheld.compiler.equality.equality import SAME_AS, Equality
+from upheld.compiler.equality.layers import MEMBER
 from upheld.language.core import Fact
-from upheld.language.equality.equality import SAME_AS, Equality
-from upheld.language.equality.layers import MEMBER
 from upheld.language.terms.vocabulary import TRIPLE
 from upheld.language.values import Value
 

@@ -19,9 +19,9 @@ from tests.contract.test_equality import (
 )
 from upheld.algebra.equality import Classes, Overdeletion
 from upheld.algebra.sets import settle
-from upheld.language.compile import compile_program
+from upheld.compiler.compile import compile_program
+from upheld.compiler.equality.equality import reflexivity
 from upheld.language.core import Fact, Rule
-from upheld.language.equality.equality import reflexivity
 from upheld.language.syntax.files import read_text
 from upheld.maintain.equality.rewritten_rules import RewrittenRules
 

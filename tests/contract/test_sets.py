@@ -9,9 +9,9 @@ import pytest
 from tests.contract import brute_force
 from tests.contract.laws import Setting, key, law
 from upheld.algebra.sets import Own, derive, derive_bag, instances, settle, supports
+from upheld.compiler.compile import compile_program
+from upheld.compiler.strata import stratify
 from upheld.engines import ENGINES, open_engine
-from upheld.language.compile import compile_program
-from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 
 

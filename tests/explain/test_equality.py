@@ -12,11 +12,11 @@ from tests.helpers.streams.layered_streams import random_layered_case, random_lo
 from tests.maintain.equality.test_rewriting import BIJECTIVE, case, triple, triples
 from upheld.algebra.instances import evaluate_builtin
 from upheld.cli import main
+from upheld.compiler.equality.equality import SAME_AS
 from upheld.engines import ENGINES
 from upheld.engines.reference.classes import connected
 from upheld.explain import Proof, ProofStep
 from upheld.language.core import Atom, Fact
-from upheld.language.equality.equality import SAME_AS
 from upheld.materialisation.materialisation import Materialisation
 
 

@@ -11,8 +11,8 @@ from random import Random
 from hypothesis import strategies as st
 
 from tests.helpers.hypertree_definitions import pieces
-from upheld.language.hypertrees.decomposition import Decomposition, Node, complete
-from upheld.language.hypertrees.hypergraph import Hypergraph
+from upheld.compiler.hypertrees.decomposition import Decomposition, Node, complete
+from upheld.compiler.hypertrees.hypergraph import Hypergraph
 
 
 def hypergraph(*edges: Iterable[str]) -> Hypergraph:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import chain, combinations, product
 
-from upheld.language.hypertrees.decomposition import Decomposition, Node
-from upheld.language.hypertrees.hypergraph import Hypergraph
+from upheld.compiler.hypertrees.decomposition import Decomposition, Node
+from upheld.compiler.hypertrees.hypergraph import Hypergraph
 
 Set = frozenset[str]
 

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 import upheld
-from upheld.language.compile import compile_program
+from upheld.compiler.compile import compile_program
 from upheld.language.syntax.files import read_text
 
 

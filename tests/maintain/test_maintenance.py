@@ -14,8 +14,8 @@ from tests.helpers.programs.strategies import Case, Update, cases, component_cas
 from tests.helpers.programs.term_expressions import TERMS, expression
 from tests.helpers.sizes import examples, usually
 from tests.helpers.streams.streams import CONSTANTS, NAMES, Stream, follow, random_stream
+from upheld.compiler.dependencies import STRATIFICATIONS
 from upheld.engines import ENGINES
-from upheld.language.dependencies import STRATIFICATIONS
 from upheld.language.syntax.ast import Constant
 from upheld.language.terms.terms import XSD
 from upheld.maintain.registry import ALGORITHMS

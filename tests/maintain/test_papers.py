@@ -10,11 +10,11 @@ from collections import Counter
 import pytest
 
 from tests.helpers.programs.strategies import FactsGiven
+from upheld.compiler.compile import compile_program
+from upheld.compiler.dependencies import STRATIFICATIONS
+from upheld.compiler.strata import stratify
 from upheld.engines import ENGINES, open_engine
-from upheld.language.compile import compile_program
 from upheld.language.core import Fact
-from upheld.language.dependencies import STRATIFICATIONS
-from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain.counting import hybrids
 from upheld.maintain.registry import ALGORITHMS

@@ -10,11 +10,11 @@ from hypothesis import given
 import upheld
 from tests.contract import brute_force
 from tests.helpers.programs.strategies import Case, cases
+from upheld.compiler.compile import compile_program
+from upheld.compiler.dependencies import STRATIFICATIONS
+from upheld.compiler.strata import Stratification, stratify
 from upheld.engines import ENGINES, open_engine
-from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
-from upheld.language.dependencies import STRATIFICATIONS
-from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain.seminaive import seminaive, seminaive_counting
 

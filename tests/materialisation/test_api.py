@@ -13,8 +13,8 @@ from hypothesis import given
 import upheld
 from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.programs.strategies import cases
+from upheld.compiler.dependencies import STRATIFICATIONS
 from upheld.engines import ENGINES
-from upheld.language.dependencies import STRATIFICATIONS
 
 PATHS = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 

@@ -12,8 +12,8 @@ import upheld
 from tests.helpers.programs.strategies import cyclic_cases
 from tests.helpers.streams.streams import NAMES
 from upheld.cli import main
+from upheld.compiler.compile import compile_program
 from upheld.engines import ENGINES
-from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation

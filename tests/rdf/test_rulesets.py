@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import upheld
-from upheld.language.compile import compile_program
-from upheld.language.equality.equality import Equality, follows_from_equality, with_equality
+from upheld.compiler.compile import compile_program
+from upheld.compiler.equality.equality import Equality, follows_from_equality, with_equality
 from upheld.language.syntax.files import read_text
 from upheld.rdf.rulesets import named_clauses
 

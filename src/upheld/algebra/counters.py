@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import Bag, FactSet, Instances
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.language.core import Fact
-from upheld.language.strata import Stratification, Stratum
 from upheld.language.values import Value
 
 

@@ -10,8 +10,8 @@ from upheld.algebra.aggregates import Aggregate
 from upheld.algebra.counters import Numbered, Numbers, Ranks, Trace
 from upheld.algebra.equality import Classes, Equivalence
 from upheld.algebra.sets import FactSet, SetEngine
+from upheld.compiler.equality.equality import Equality
 from upheld.language.core import Aggregation, Classing, Rule
-from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
 
 R = TypeVar("R")

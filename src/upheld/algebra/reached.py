@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
 from upheld.algebra.sets import FactSet
-from upheld.language.strata import Stratification, Stratum
+from upheld.compiler.strata import Stratification, Stratum
 
 
 class Reached:

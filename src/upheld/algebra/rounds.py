@@ -12,7 +12,7 @@ from upheld.algebra.counters import RowsByName, SmallUpdate
 from upheld.algebra.equality import Constants, Overdeletion, RulesOfClasses
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import Bag, FactSet, derive, derive_bag, settle
-from upheld.language.strata import Stratification, Stratum
+from upheld.compiler.strata import Stratification, Stratum
 
 #: More than any update comes to.
 MANY = 1 << 62

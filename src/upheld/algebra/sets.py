@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.meter import Meter
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.language.core import Atom, Fact, Predicate, Rule
-from upheld.language.strata import Stratification, Stratum
 from upheld.language.values import Value
 
 #: A number of facts, and for each column of theirs an estimate of the distinct values.

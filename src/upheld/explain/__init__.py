@@ -11,6 +11,8 @@ from upheld.algebra.instances import RuleInstance, instantiate
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet
 from upheld.base.statistics import phase
+from upheld.compiler.equality.equality import TRUTH
+from upheld.compiler.strata import Stratification
 from upheld.explain.aggregates import Aggregates
 from upheld.explain.equality import Kept, prove
 from upheld.explain.equivalences import ClassProver
@@ -19,8 +21,6 @@ from upheld.explain.proof import Prover
 from upheld.explain.refutation import Refuter
 from upheld.explain.unfold import Rules
 from upheld.language.core import Core, Fact, Rule
-from upheld.language.equality.equality import TRUTH
-from upheld.language.strata import Stratification
 from upheld.language.substitution import substitute_rule
 
 __all__ = ["Aggregates", "Explainer", "Explanation", "Failure", "Kept", "Proof", "ProofStep"]

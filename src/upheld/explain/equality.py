@@ -29,9 +29,9 @@ from upheld.algebra.instances import (
 )
 from upheld.algebra.sets import FactSet, Instances, bag, instances, settle, supports
 from upheld.base.dataclass import dataclass
+from upheld.compiler.equality.equality import Equality
 from upheld.explain.aggregates import Aggregates
 from upheld.language.core import Atom, Builtin, Fact, Predicate, Rule
-from upheld.language.equality.equality import Equality
 from upheld.language.syntax.ast import Variable
 from upheld.language.types.functors import Undefined
 from upheld.language.values import Value

@@ -22,9 +22,9 @@ from upheld.algebra.engine import Engine
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, bag, derive, settle, supports
 from upheld.base.dataclass import dataclass
+from upheld.compiler.equality.equivalences import binding_as_written
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.language.core import Core, Fact
-from upheld.language.equality.equivalences import binding_as_written
-from upheld.language.strata import Stratification, Stratum
 from upheld.language.values import Value
 
 

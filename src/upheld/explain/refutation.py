@@ -18,12 +18,12 @@ from upheld.explain.explanation import Failure, Literal
 from upheld.explain.unfold import Rules, Unfolded
 from upheld.language.core import Atom, Builtin, Classing, Fact, Predicate, Rule
 from upheld.language.core_text import is_matched, value_text
-from upheld.language.passes.expressions import PREFIX as LIFTED
-from upheld.language.passes.wildcards import PREFIX as WILDCARD
+from upheld.language.expressions import PREFIX as LIFTED
 from upheld.language.substitution import Substitution, substitute_atom, substitute_builtin
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.functors import Undefined
 from upheld.language.values import Value
+from upheld.language.wildcards import PREFIX as WILDCARD
 
 #: The relation of the bindings that an atom is to be matched with; no dialect lets a user write such a name.
 ASKED = "$asked"

@@ -8,8 +8,7 @@ from typing import cast
 
 from upheld.base.errors import Problem
 from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Rule
-from upheld.language.passes.expressions import PREFIX as LIFTED
-from upheld.language.passes.wildcards import PREFIX as WILDCARD
+from upheld.language.expressions import PREFIX as LIFTED
 from upheld.language.patterns import Taken, constructed, taken
 from upheld.language.printable import prints
 from upheld.language.syntax.ast import Constant, Variable
@@ -20,6 +19,7 @@ from upheld.language.types.columns import NULL, ColumnType
 from upheld.language.types.functors import functor, is_test
 from upheld.language.types.records import composed, is_constructor
 from upheld.language.values import Value
+from upheld.language.wildcards import PREFIX as WILDCARD
 
 _INFIX = frozenset("+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor = != < <= > >= && ||".split())
 _PREFIX = frozenset(("-", "bnot", "lnot", "!"))

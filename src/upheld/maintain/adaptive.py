@@ -26,7 +26,7 @@ from upheld.algebra.rounds import MANY
 from upheld.algebra.sets import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
 from upheld.base.errors import count
 from upheld.base.statistics import phase
-from upheld.language.strata import Stratum
+from upheld.compiler.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.cost_model import (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, settle
-from upheld.language.strata import Stratum
+from upheld.compiler.strata import Stratum
 
 
 def aggregates(engine: Engine, s: Stratum, I: FactSet) -> FactSet:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from upheld.algebra.sets import FactSet, Instances, Own, derive, settle
 from upheld.base.dataclass import dataclass
 from upheld.base.statistics import phase
-from upheld.language.strata import Stratum
+from upheld.compiler.strata import Stratum
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 from upheld.algebra.counters import Numbered, Numbers, Ranks, Trace
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, bag, derive, derive_bag, settle
-from upheld.language.strata import Stratum
+from upheld.compiler.strata import Stratum
 from upheld.maintain.cost_model import CostModel
 
 

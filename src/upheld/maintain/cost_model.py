@@ -24,8 +24,8 @@ from math import expm1, log1p, prod
 from upheld.algebra.counters import Ranks
 from upheld.algebra.sets import FactSet
 from upheld.base.dataclass import dataclass
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.language.core import Rule
-from upheld.language.strata import Stratification, Stratum
 
 # -- costs, in derivations ---------------------------------------------------------------------------------------------
 

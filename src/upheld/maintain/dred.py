@@ -16,7 +16,7 @@ from __future__ import annotations
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.base.statistics import phase
-from upheld.language.strata import Stratum
+from upheld.compiler.strata import Stratum
 from upheld.maintain.update import State, maintained_alike
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.base.statistics import phase
-from upheld.language.strata import Stratum
+from upheld.compiler.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.dred import insert, loses_nothing
 from upheld.maintain.update import State, maintained_alike

@@ -19,7 +19,7 @@ from upheld.algebra.counters import Ranks, RowsByName, SmallUpdate
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, bag, derive_bag, settle
 from upheld.base.statistics import phase
-from upheld.language.strata import Stratum
+from upheld.compiler.strata import Stratum
 from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.update import State, maintained_alike
 

@@ -11,7 +11,7 @@ from upheld.algebra.engine import Engine, Remote, carry_out
 from upheld.algebra.sets import FactSet
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, nearest, quote
-from upheld.language.strata import Stratification
+from upheld.compiler.strata import Stratification
 from upheld.maintain.adaptive import adaptive
 from upheld.maintain.adaptive import small_update as adaptive_small_update
 from upheld.maintain.backward import Abort

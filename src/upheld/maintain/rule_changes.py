@@ -29,9 +29,9 @@ from upheld.algebra.sets import FactSet, settle
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import ProgramError
 from upheld.base.statistics import phase
+from upheld.compiler.edits import changed
+from upheld.compiler.strata import Stratification, Stratum, stratify, values_depend
 from upheld.language.core import Atom, Core, Predicate, Rule
-from upheld.language.edits import changed
-from upheld.language.strata import Stratification, Stratum, stratify, values_depend
 from upheld.maintain.overlay import from_there, take_off
 from upheld.maintain.seminaive import saturate, seminaive
 from upheld.maintain.update import Outcome, State, Update, step

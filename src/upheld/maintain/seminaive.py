@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import Bag, FactSet, bag, derive_bag, settle
-from upheld.language.strata import Stratification, Stratum
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.maintain.aggregates import aggregates
 from upheld.maintain.bookkeeping import Bookkeeping
 from upheld.maintain.equality.equivalences import materialise_classes

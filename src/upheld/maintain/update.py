@@ -14,7 +14,7 @@ from upheld.algebra.counters import RowsByName
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, settle
 from upheld.base.dataclass import dataclass
-from upheld.language.strata import Stratification, Stratum
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.maintain.aggregates import maintain_aggregates
 from upheld.maintain.bookkeeping import Bookkeeping
 from upheld.maintain.equality.equivalences import MaintainedClasses

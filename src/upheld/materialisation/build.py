@@ -12,17 +12,17 @@ from typing import Any
 from upheld.arguments import checked
 from upheld.base.errors import FactsError, Problem, UsageError, quote, warn
 from upheld.base.limits import Limits, limited
+from upheld.compiler.compile import compile_program
+from upheld.compiler.edits import exchanged, replacing
+from upheld.compiler.equality.equality import with_equality
+from upheld.compiler.hypertrees.modes import check_mode
+from upheld.compiler.lints.programs import lint, some, unused_facts, without_facts
+from upheld.compiler.strata import stratify
 from upheld.engines import EngineChoice, chosen_engine, chosen_threads, facts_reader
 from upheld.facts.columns import Row
 from upheld.facts.ingest import facts_of
 from upheld.facts.ingest.by_relation import FactsGiven, by_name, fitted_facts
-from upheld.language.compile import compile_program
 from upheld.language.core import Core
-from upheld.language.edits import exchanged, replacing
-from upheld.language.equality.equality import with_equality
-from upheld.language.hypertrees.modes import check_mode
-from upheld.language.lints.programs import lint, some, unused_facts, without_facts
-from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.files import read_text
 from upheld.language.terms.vocabulary import COLUMNS

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from upheld.algebra.sets import FactSet
+from upheld.compiler.hypertrees.modes import Decomposed, concerned
 from upheld.language.core import Atom, Core
-from upheld.language.hypertrees.modes import Decomposed, concerned
 
 if TYPE_CHECKING:
-    from upheld.language.hypertrees.forecast import Forecast
+    from upheld.compiler.hypertrees.forecast import Forecast
 
 
 def decompose_for(core: Core, E: FactSet, mode: str) -> Decomposed:
@@ -19,9 +19,9 @@ def decompose_for(core: Core, E: FactSet, mode: str) -> Decomposed:
     if not asked:
         return Decomposed(core)
     # Most programs have no such rule, and start faster without these.
-    from upheld.language.hypertrees.deciding import decompose_program
-    from upheld.language.hypertrees.estimates import Table
-    from upheld.language.hypertrees.forecast import Forecast
+    from upheld.compiler.hypertrees.deciding import decompose_program
+    from upheld.compiler.hypertrees.estimates import Table
+    from upheld.compiler.hypertrees.forecast import Forecast
 
     def forecast(atoms: Sequence[Atom]) -> Forecast:
         tables = Forecast(core, lambda some: (Table(*profile) for profile in E.profiles(some)))

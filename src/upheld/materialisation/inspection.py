@@ -11,12 +11,12 @@ from upheld.algebra.sets import FactSet
 from upheld.arguments import checked
 from upheld.base.errors import FactsError, VerificationFailed, count
 from upheld.base.interruptions import interrupted_once
+from upheld.compiler.edits import exchanged, without_unread
+from upheld.compiler.equality.equality import with_equality
 from upheld.engines import EngineChoice
 from upheld.explain import Explanation
 from upheld.facts.change import ByRelation, Change
 from upheld.language.core import Core, Fact, Rule
-from upheld.language.edits import exchanged, without_unread
-from upheld.language.equality.equality import with_equality
 from upheld.language.syntax.files import read_text
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import Requested

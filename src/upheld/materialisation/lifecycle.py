@@ -18,15 +18,15 @@ from upheld.base.limits import Limits
 from upheld.base.statistics import Statistics
 from upheld.base.threads import ONE_THREAD, Threads
 from upheld.base.turns import Turns
+from upheld.compiler.growth import growing_rules
+from upheld.compiler.hypertrees.modes import Decision
+from upheld.compiler.strata import Stratification, stratify
 from upheld.engines import EngineChoice, chosen_threads, facts_reader, open_engine
 from upheld.facts.change import Change, relation_of
 from upheld.facts.columns import Row
 from upheld.facts.relation import Relation
 from upheld.facts.stored import StoredFacts
 from upheld.language.core import Core, Predicate
-from upheld.language.growth import growing_rules
-from upheld.language.hypertrees.modes import Decision
-from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.printer import to_text
 from upheld.maintain.update import Requested, State
 from upheld.materialisation.constraints import REPORT, default_choice

@@ -14,11 +14,11 @@ from upheld.algebra.sets import settle
 from upheld.arguments import ALGORITHM_OR_NONE, PROGRAM_OR_NONE, RULES, SOURCE, UPDATES, checked
 from upheld.base.dataclass import dataclass
 from upheld.base.interruptions import interrupted_once, uninterrupted
+from upheld.compiler.edits import Edit
 from upheld.facts.change import Change
 from upheld.facts.columns import Row
 from upheld.facts.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.core import Core
-from upheld.language.edits import Edit
 from upheld.language.syntax.ast import Program
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import Rules

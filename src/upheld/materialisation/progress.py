@@ -9,8 +9,8 @@ from upheld.algebra.meter import Watcher
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import count, quote
 from upheld.base.statistics import Statistics
+from upheld.compiler.strata import Stratification
 from upheld.language.core import Rule
-from upheld.language.strata import Stratification
 from upheld.materialisation.representation import Plain
 
 

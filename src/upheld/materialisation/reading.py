@@ -16,6 +16,11 @@ from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.base.pages import table
 from upheld.base.threads import Threads
 from upheld.base.turns import Turns
+from upheld.compiler.equality.equivalences import asking_for_classes
+from upheld.compiler.hypertrees.drawing import decision_lines
+from upheld.compiler.hypertrees.modes import Decision
+from upheld.compiler.queries import Query, compile_fact, compile_query
+from upheld.compiler.strata import Stratification, stratify
 from upheld.engines import EngineChoice
 from upheld.explain import Explainer, Explanation, ProofStep
 from upheld.facts import sql
@@ -26,11 +31,6 @@ from upheld.facts.ingest.by_relation import fitted_facts
 from upheld.facts.relation import Relation, coded_columns, decoded
 from upheld.facts.sql import Parameters
 from upheld.language.core import Core, Fact, Predicate
-from upheld.language.equality.equivalences import asking_for_classes
-from upheld.language.hypertrees.drawing import decision_lines
-from upheld.language.hypertrees.modes import Decision
-from upheld.language.queries import Query, compile_fact, compile_query
-from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.files import query_prefixes
 from upheld.language.terms.prefixes import shortened
 from upheld.language.terms.vocabulary import PREFIXES

@@ -12,12 +12,12 @@ from upheld.algebra.engine import Engine, Remote
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.base.errors import Problem, UsageError, quote
 from upheld.base.statistics import phase
+from upheld.compiler.equality.equality import Equality, Tested, tests_apart
+from upheld.compiler.queries import Query
+from upheld.compiler.strata import Stratification, stratify
 from upheld.explain import Aggregates, Explainer, Explanation, Kept
 from upheld.facts.columns import Row
 from upheld.language.core import Core, Fact, Rule
-from upheld.language.equality.equality import Equality, Tested, tests_apart
-from upheld.language.queries import Query
-from upheld.language.strata import Stratification, stratify
 from upheld.language.values import Value
 from upheld.maintain.equality.layers import rewriting
 from upheld.maintain.overlay import make

@@ -17,15 +17,15 @@ from pyspark.sql import functions as F
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UpheldError, UsageError, count, nearest, quote, warn
 from upheld.base.limits import Limits
+from upheld.compiler.compile import compile_program
+from upheld.compiler.lints.programs import lint, some, without_facts
+from upheld.compiler.pivots import Obstacle, Pivots, find_pivots
+from upheld.compiler.strata import stratify
 from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.facts.columns import Columns
 from upheld.facts.stored import TEXTS, StoredFacts, StoredFile
-from upheld.language.compile import compile_program
 from upheld.language.core import Core
-from upheld.language.lints.programs import lint, some, without_facts
-from upheld.language.pivots import Obstacle, Pivots, find_pivots
-from upheld.language.strata import stratify
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.lifecycle import draft_of

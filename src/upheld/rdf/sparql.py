@@ -14,11 +14,11 @@ from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, quote
 from upheld.base.pages import first_rows
 from upheld.base.source import Source, Span
+from upheld.compiler.queries import term_parameter
 from upheld.facts.change import Change
 from upheld.facts.columns import Row
 from upheld.facts.rdf.formats import pyoxigraph
 from upheld.facts.relation import Relation, missing_package
-from upheld.language.queries import term_parameter
 from upheld.language.terms.ntriples import is_statement
 from upheld.language.terms.terms import XSD
 from upheld.language.terms.vocabulary import COLUMNS, TRIPLE

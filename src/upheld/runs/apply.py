@@ -14,12 +14,12 @@ from urllib.parse import quote as escaped
 from upheld.arguments import PATH_OR_NONE, SOURCE_OR_NONE, checked
 from upheld.base.errors import FactsError, Problem, UpheldError, UsageError, VerificationFailed, quote
 from upheld.base.limits import Limits, within
+from upheld.compiler.lints.programs import some
 from upheld.facts.change import Change
 from upheld.facts.columns import Row
 from upheld.facts.relation import Relation, encoded
 from upheld.facts.updatefiles import STDIN, ChangeFile, Update, transaction_text, updates_of
 from upheld.language.core import Predicate
-from upheld.language.lints.programs import some
 from upheld.language.syntax.ast import Program
 from upheld.language.types.columns import ColumnType
 from upheld.maintain.registry import ALGORITHMS, MARKING, algorithm_named

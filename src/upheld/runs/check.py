@@ -10,11 +10,11 @@ from typing import Any
 from upheld.arguments import checked
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, count, quote
+from upheld.compiler.growth import growing_rules
+from upheld.compiler.lints.programs import lint, without_facts
+from upheld.compiler.lints.rules import lint_rules
+from upheld.compiler.strata import Stratification, Stratum, stratify
 from upheld.language.core import Core, Rule
-from upheld.language.growth import growing_rules
-from upheld.language.lints.programs import lint, without_facts
-from upheld.language.lints.rules import lint_rules
-from upheld.language.strata import Stratification, Stratum, stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.confinement import outside
 from upheld.materialisation.build import chosen_stratification

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from upheld.base.errors import Problem, ProgramError, quote
+from upheld.compiler.compile import Compiled, compile_program
 from upheld.facts.files.formats import Format
-from upheld.language.compile import Compiled, compile_program
 from upheld.language.syntax.ast import Directive, Program
 from upheld.language.syntax.parser import first_problems
 

@@ -14,6 +14,8 @@ from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, ProgramError, UpheldError, UsageError, count, quote, warn
 from upheld.base.limits import Limits, limited
 from upheld.base.threads import Threads
+from upheld.compiler.compile import Compiled
+from upheld.compiler.lints.programs import lint, some, without_facts
 from upheld.engines import chosen_engine, chosen_threads, facts_reader, facts_writer
 from upheld.facts.columns import Row
 from upheld.facts.files import Format, Output, Reader, Writer, facts_text, input_rows, stdout_text, write_all
@@ -21,9 +23,7 @@ from upheld.facts.files.side_by_side import read_side_by_side
 from upheld.facts.rdf.formats import format_of, is_rdf
 from upheld.facts.rdf.reading import read as read_rdf
 from upheld.facts.rdf.writing import Written, prepared, statements_text
-from upheld.language.compile import Compiled
 from upheld.language.core import Core
-from upheld.language.lints.programs import lint, some, without_facts
 from upheld.language.syntax.ast import Directive, Program
 from upheld.language.syntax.confinement import outside
 from upheld.language.terms.vocabulary import QUAD, TRIPLE

@@ -15,10 +15,10 @@ from typing import Any
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem
+from upheld.compiler.edits import program_of
 from upheld.facts.change import ByRelation
 from upheld.facts.columns import Row
 from upheld.language.core import Core
-from upheld.language.edits import program_of
 from upheld.language.syntax.printer import to_text
 from upheld.language.types.columns import column_type
 from upheld.language.values import NAN

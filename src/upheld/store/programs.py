@@ -5,9 +5,9 @@ from __future__ import annotations
 from hashlib import sha256
 
 from upheld.base.errors import Problem, UsageError, quote
+from upheld.compiler.edits import without_unread
+from upheld.compiler.normal_form import normal_texts
 from upheld.language.core import Core
-from upheld.language.edits import without_unread
-from upheld.language.normal_form import normal_texts
 from upheld.store.manifest import Manifest
 
 

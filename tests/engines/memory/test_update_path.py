@@ -13,6 +13,8 @@ import pytest
 
 from tests.engines.memory.kernels.kernel_rows import MODULE_OF, PARTS
 from upheld.algebra.sets import derive, derive_bag, settle, supports
+from upheld.compiler.compile import compile_program
+from upheld.compiler.strata import stratify
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.joins.few_facts import FewFacts
@@ -21,9 +23,7 @@ from upheld.engines.memory.sets.truth_tables import TruthTables
 from upheld.engines.memory.storage.arrays import key_view
 from upheld.engines.memory.storage.compaction import Reclaiming
 from upheld.engines.memory.storage.table import Table
-from upheld.language.compile import compile_program
 from upheld.language.core import Core
-from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain.registry import ALGORITHMS
 from upheld.maintain.seminaive import seminaive

@@ -9,12 +9,12 @@ import pytest
 from tests.engines.spark.helpers.tasks import Driven, assert_followed, follow
 from tests.helpers.programs.strategies import Case, Update
 from tests.helpers.streams.streams import Stream
+from upheld.compiler.compile import compile_program
+from upheld.compiler.strata import stratify
 from upheld.engines.memory.rounds.strata import small_strata
 from upheld.engines.spark.counters import closed
 from upheld.engines.spark.joins.closed import ClosedStrata
 from upheld.engines.spark.joins.replication import views_of
-from upheld.language.compile import compile_program
-from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise
 

@@ -25,11 +25,11 @@ from tests.engines.spark.helpers.tasks import Task, assert_followed, follow, her
 from tests.helpers.programs.strategies import Case, Update
 from tests.helpers.streams.streams import NAMES, Stream
 from upheld.algebra.sets import derive, settle
+from upheld.compiler.compile import compile_program
+from upheld.compiler.strata import stratify
 from upheld.engines.spark.owners import Owners
 from upheld.engines.spark.tasks.wire import Wire, in_threads
-from upheld.language.compile import compile_program
 from upheld.language.core import Atom
-from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Variable
 from upheld.language.syntax.files import read_text
 from upheld.language.values import normalise_float

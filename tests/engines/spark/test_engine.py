@@ -9,10 +9,10 @@ from tests.engines.spark.helpers.jobs import Jobs
 from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.streams.streams import Recomputed, assert_recomputed
 from upheld.base import memory
+from upheld.compiler.compile import compile_program
+from upheld.compiler.strata import stratify
 from upheld.engines.spark import sparkengine
 from upheld.engines.spark.titles import title
-from upheld.language.compile import compile_program
-from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -7,7 +7,7 @@ import pytest
 from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.streams.merging import Merged, random_merged
 from tests.helpers.streams.streams import Recomputed, assert_recomputed, facts_of
-from upheld.language.strata import stratify
+from upheld.compiler.strata import stratify
 from upheld.maintain.registry import ALGORITHMS, MARKING
 from upheld.materialisation.build import materialise, materialise_core
 

@@ -9,10 +9,10 @@ import pytest
 
 import upheld
 from tests.engines.spark.helpers.tasks import Driven
+from upheld.compiler.compile import compile_program
 from upheld.engines.memory.plans.plan import HEIGHT
 from upheld.engines.spark.joins.plans import Kind, Pipeline, Views, pipeline
 from upheld.engines.spark.joins.replication import FEW, SMALL, replicated_by_size, views_of
-from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.syntax.files import read_text
 

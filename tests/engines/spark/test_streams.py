@@ -20,8 +20,8 @@ from tests.helpers.streams.streams import (
     random_record_stream,
     random_stream,
 )
+from upheld.compiler.dependencies import STRATIFICATIONS
 from upheld.engines.spark.joins.replication import SMALL, replicated_by_size
-from upheld.language.dependencies import STRATIFICATIONS
 
 PARTS = (1, 2, 3, 5)
 

@@ -13,8 +13,8 @@ from unittest.mock import patch
 
 import upheld
 from upheld.base.errors import LimitReached, Problem
+from upheld.compiler.equality.equality import SAME_AS
 from upheld.facts.change import Change
-from upheld.language.equality.equality import SAME_AS
 from upheld.language.syntax.ast import Program
 from upheld.materialisation.materialisation import Materialisation
 

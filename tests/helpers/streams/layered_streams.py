@@ -20,11 +20,11 @@ from tests.helpers.streams.equality_streams import (
 )
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.base.errors import ProgramError
+from upheld.compiler.compile import compile_program
+from upheld.compiler.equality.equality import with_equality
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.engines.reference.sets import Facts
-from upheld.language.compile import compile_program
 from upheld.language.core import Core
-from upheld.language.equality.equality import with_equality
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from tests.helpers.programs.strategies import (
     random_cyclic_case,
     random_graph_case,
 )
-from upheld.language.compile import compile_program
+from upheld.compiler.compile import compile_program
 from upheld.language.core import Atom, Core, Fact, Predicate, Rule
 from upheld.language.syntax.ast import Variable
 from upheld.language.syntax.files import read_text

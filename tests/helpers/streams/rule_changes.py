@@ -32,10 +32,10 @@ from tests.helpers.streams.streams import (
     some_stratification,
 )
 from upheld.base.errors import EvaluationError, FactsError, UpheldError
+from upheld.compiler.compile import compile_program
+from upheld.compiler.strata import stratify
 from upheld.facts.change import Change
-from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
-from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise_core, restore

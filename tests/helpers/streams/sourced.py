@@ -12,9 +12,9 @@ import pytest
 from tests.helpers.programs.strategies import random_case, random_typed_case
 from tests.helpers.streams.streams import NAMES, Recomputed, assert_recomputed, facts_of, held
 from upheld.base.errors import EvaluationError, UsageError
-from upheld.language.compile import compile_program
+from upheld.compiler.compile import compile_program
+from upheld.compiler.strata import stratify
 from upheld.language.core import Fact
-from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise_core, restore
 from upheld.materialisation.materialisation import Materialisation

@@ -32,14 +32,14 @@ from tests.helpers.programs.strategies import (
 from tests.helpers.streams.merging import together, with_cases
 from upheld.algebra.instances import RuleInstance
 from upheld.base.errors import EvaluationError
+from upheld.compiler.compile import compile_program
+from upheld.compiler.dependencies import STRATIFICATIONS
+from upheld.compiler.strata import Stratification, Stratum, stratify
 from upheld.engines.memory.rounds.strata import small_strata
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.facts.change import Change
 from upheld.facts.relation import coded_columns
-from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
-from upheld.language.dependencies import STRATIFICATIONS
-from upheld.language.strata import Stratification, Stratum, stratify
 from upheld.language.syntax.files import read_text
 from upheld.language.types.columns import ColumnType
 from upheld.language.values import Value, normalise_float

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import upheld
-from upheld.language.queries import compile_query
+from upheld.compiler.queries import compile_query
 
 
 def message(call) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import upheld
-from upheld.language.compile import compile_program
+from upheld.compiler.compile import compile_program
 from upheld.language.syntax.files import read_text
 
 

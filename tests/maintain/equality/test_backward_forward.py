@@ -34,10 +34,10 @@ from upheld.algebra.equality import Constants
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.base import statistics
+from upheld.compiler.equality.equality import SAME_AS
 from upheld.engines import ENGINES
 from upheld.engines.memory.equality import classes as memory_classes
 from upheld.engines.reference.instances import RuleMatcher
-from upheld.language.equality.equality import SAME_AS
 from upheld.maintain.equality.backward_forward import BackwardForward
 
 STREAMS = 12

@@ -12,10 +12,10 @@ from tests.helpers.streams.eqrel_streams import LEVELS, check_stream, opened, ra
 from tests.helpers.streams.equality_streams import after_failures
 from upheld.base.errors import UsageError
 from upheld.cli import main
+from upheld.compiler.dependencies import STRATIFICATIONS
 from upheld.engines import ENGINES
 from upheld.engines.reference.classes import connected
 from upheld.explain import Proof
-from upheld.language.dependencies import STRATIFICATIONS
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.materialisation import Materialisation
 

@@ -19,9 +19,9 @@ from tests.helpers.streams.layered_streams import (
 )
 from tests.maintain.equality.test_rewriting import SEARCHING, case, fact_names, triple, triples
 from upheld.base.errors import ProgramError
+from upheld.compiler.compile import compile_program
+from upheld.compiler.equality import layers
 from upheld.engines import ENGINES
-from upheld.language.compile import compile_program
-from upheld.language.equality import layers
 from upheld.maintain import adaptive, cost_model
 from upheld.maintain.equality import rewriting
 

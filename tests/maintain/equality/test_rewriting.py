@@ -26,9 +26,9 @@ from tests.helpers.streams.equality_streams import (
 from upheld.algebra.instances import RuleInstance
 from upheld.base import statistics
 from upheld.base.errors import ProgramError, UsageError
+from upheld.compiler.equality.equality import SAME_AS
 from upheld.engines import ENGINES
 from upheld.engines.reference.instances import RuleMatcher
-from upheld.language.equality.equality import SAME_AS
 from upheld.maintain.equality import rewriting
 from upheld.materialisation.materialisation import Materialisation
 

@@ -30,11 +30,11 @@ from tests.helpers.streams.streams import (
 )
 from tests.materialisation.test_atomic import Fuse, books, fused
 from upheld.base.errors import EvaluationError
+from upheld.compiler.compile import compile_program
+from upheld.compiler.dependencies import STRATIFICATIONS
 from upheld.engines import ENGINES
 from upheld.facts.change import Change
-from upheld.language.compile import compile_program
 from upheld.language.core import Fact
-from upheld.language.dependencies import STRATIFICATIONS
 from upheld.language.syntax.files import read_text
 from upheld.maintain.marking import marking
 from upheld.maintain.marking.guards import Guarded

@@ -13,8 +13,8 @@ from tests.helpers.streams.guarded import follow
 from tests.helpers.streams.streams import NAMES
 from upheld import ConstraintViolated, UpheldError, materialise, parse, restore
 from upheld.cli import main
-from upheld.language.compile import compile_program
-from upheld.language.pivots import Obstacle, find_pivots
+from upheld.compiler.compile import compile_program
+from upheld.compiler.pivots import Obstacle, find_pivots
 
 BANK = """\
 .decl transfer(from:symbol, to:symbol, n:number)

@@ -16,8 +16,8 @@ from tests.helpers.releases import wait_for_releases
 from tests.helpers.sizes import usually
 from tests.pipeline.test_run import REACH, read, rows_of
 from upheld.base.errors import LimitReached, ProgramError
-from upheld.language.compile import compile_program
-from upheld.language.pivots import Pivots, find_pivots
+from upheld.compiler.compile import compile_program
+from upheld.compiler.pivots import Pivots, find_pivots
 from upheld.language.syntax.files import read_text
 
 pytestmark = pytest.mark.xdist_group("spark")

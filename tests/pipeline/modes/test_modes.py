@@ -11,10 +11,10 @@ import upheld
 from tests.engines.spark.helpers.jobs import Jobs
 from tests.pipeline.test_run import REACH, read, rows_of
 from upheld.base.errors import LimitReached
+from upheld.compiler.compile import compile_program
+from upheld.compiler.pivots import Pivots, find_pivots
+from upheld.compiler.strata import stratify
 from upheld.engines.spark.joins.replication import SMALL
-from upheld.language.compile import compile_program
-from upheld.language.pivots import Pivots, find_pivots
-from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.pipeline.job import Settings
 from upheld.pipeline.modes import costs

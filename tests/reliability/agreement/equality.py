@@ -34,10 +34,10 @@ from tests.helpers.streams.streams import (
 )
 from tests.reliability.agreement.naive import Instance, Naive, NoResult
 from tests.reliability.programme import Run, goal
-from upheld.language.compile import compile_program
+from upheld.compiler.compile import compile_program
+from upheld.compiler.equality.equality import with_equality
+from upheld.compiler.strata import Stratification
 from upheld.language.core import Core, Fact
-from upheld.language.equality.equality import with_equality
-from upheld.language.strata import Stratification
 from upheld.language.syntax.files import read_text
 from upheld.maintain.registry import MARKING
 

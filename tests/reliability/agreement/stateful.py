@@ -32,9 +32,9 @@ from tests.helpers.streams.streams import NAMES
 from tests.reliability.agreement.naive import Naive, NoResult
 from tests.reliability.programme import Run, goal
 from upheld.base.errors import EvaluationError, FactsError, LimitReached, Problem, UpheldError
-from upheld.language.compile import compile_program
+from upheld.compiler.compile import compile_program
+from upheld.compiler.equality.equality import with_equality
 from upheld.language.core import Core, Fact
-from upheld.language.equality.equality import with_equality
 from upheld.language.syntax.files import read_text
 from upheld.maintain.registry import MARKING
 

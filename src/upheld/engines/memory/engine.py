@@ -14,6 +14,8 @@ from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet, Own
 from upheld.base.interruptions import uninterrupted
 from upheld.base.threads import ONE_THREAD, Threads
+from upheld.compiler.equality.equality import Equality
+from upheld.compiler.strata import classes_of_atoms
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.counters.aggregates import MemoryAggregate
 from upheld.engines.memory.counters.bags import Group, MemoryBag, MemoryInstances
@@ -40,8 +42,6 @@ from upheld.engines.memory.storage.rehearsal import rehearse
 from upheld.engines.memory.storage.table import Table
 from upheld.facts.columns import Columns
 from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
-from upheld.language.equality.equality import Equality
-from upheld.language.strata import classes_of_atoms
 from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
 

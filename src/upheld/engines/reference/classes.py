@@ -12,9 +12,9 @@ from upheld.algebra.expansion import Expansions, Parts, between, pair_blocks
 from upheld.algebra.rounds import ClassesRoundByRound
 from upheld.algebra.sets import FactSet, SetEngine
 from upheld.base.dataclass import dataclass
+from upheld.compiler.equality.equality import Equality
 from upheld.engines.reference.sets import CountedFacts, Facts, own_set
 from upheld.language.core import Fact
-from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
 
 Row = tuple[Value, ...]

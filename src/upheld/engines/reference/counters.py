@@ -9,9 +9,9 @@ from upheld.algebra.counters import Agenda, rank_sums, renumbered, sums_of_ranks
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.rounds import RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances, SetEngine
+from upheld.compiler.strata import Stratum
 from upheld.engines.reference.sets import CountedFacts, Facts, InstanceList, own_bag, own_instances, own_set
 from upheld.language.core import Fact
-from upheld.language.strata import Stratum
 
 
 class PlainNumbers:

@@ -19,6 +19,7 @@ from upheld.algebra.instances import RuleInstance
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet, Own
 from upheld.base.interruptions import uninterrupted
+from upheld.compiler.equality.equality import Equality
 from upheld.engines.reference.aggregates import PlainAggregate
 from upheld.engines.reference.classes import PlainClasses
 from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
@@ -27,7 +28,6 @@ from upheld.engines.reference.instances import RuleMatcher
 from upheld.engines.reference.search import PlainSearch
 from upheld.engines.reference.sets import CountedFacts, Facts, InstanceList, Row, own_set
 from upheld.language.core import Aggregation, Classing, Fact, Predicate, Rule
-from upheld.language.equality.equality import Equality
 
 T = TypeVar("T")
 

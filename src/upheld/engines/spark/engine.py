@@ -14,6 +14,7 @@ from upheld.algebra.counters import Numbered
 from upheld.algebra.engine import Attempt, Freed, MemoryUse, TableSize
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet, Own
+from upheld.compiler.equality.equality import Equality
 from upheld.engines.memory.storage.codec import Codes, is_text
 from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark import loading, writing
@@ -47,7 +48,6 @@ from upheld.engines.spark.tasks.wire import Wire
 from upheld.facts.columns import Columns
 from upheld.facts.stored import SharedRows
 from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
-from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
 
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from upheld.base.errors import count, nearest, quote
 from upheld.base.source import Span
 from upheld.language.core import Aggregation
-from upheld.language.passes.disjunction import literals
-from upheld.language.passes.draft import Draft
+from upheld.language.disjunction import literals
+from upheld.language.draft import Draft
 from upheld.language.syntax.ast import (
     Atom,
     Call,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from upheld.base.errors import quote
 from upheld.base.source import Span
-from upheld.language.passes.disjunction import literals
-from upheld.language.passes.draft import Draft
+from upheld.language.disjunction import literals
+from upheld.language.draft import Draft
 from upheld.language.syntax.ast import Atom, Clause, Negation, Test, Variable
 from upheld.language.types.inference import Inference
 

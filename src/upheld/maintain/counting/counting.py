@@ -23,7 +23,7 @@ from upheld.algebra.counters import Agenda, Trace
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, bag, instances, settle
 from upheld.base.statistics import phase
-from upheld.language.strata import Stratum
+from upheld.compiler.strata import Stratum
 from upheld.maintain.bookkeeping import Traced
 from upheld.maintain.update import State, maintained_alike
 

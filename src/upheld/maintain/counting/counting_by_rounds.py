@@ -31,7 +31,7 @@ from typing import ParamSpec
 from upheld.algebra.counters import Trace
 from upheld.algebra.sets import Bag, FactSet, Own, bag, derive_bag, instances, settle
 from upheld.base.statistics import phase
-from upheld.language.strata import Stratum
+from upheld.compiler.strata import Stratum
 from upheld.maintain.bookkeeping import Traced
 from upheld.maintain.update import State, maintained_alike
 

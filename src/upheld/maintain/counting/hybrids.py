@@ -18,7 +18,7 @@ from upheld.algebra.counters import Numbers
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, bag, derive, derive_bag, settle
 from upheld.base.statistics import phase
-from upheld.language.strata import Stratum
+from upheld.compiler.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.bookkeeping import Counters, NonrecursiveCounter
 from upheld.maintain.update import State, maintained_alike

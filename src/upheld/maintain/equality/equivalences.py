@@ -24,8 +24,8 @@ from __future__ import annotations
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.base.statistics import phase
+from upheld.compiler.strata import Stratum
 from upheld.language.core import Classing
-from upheld.language.strata import Stratum
 
 
 def materialise_classes(engine: Engine, s: Stratum, E: FactSet, I: FactSet) -> None:

@@ -26,10 +26,10 @@ from upheld.algebra.engine import Engine
 from upheld.algebra.expansion import Rows
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.base.statistics import phase
+from upheld.compiler.equality.equality import Equality
+from upheld.compiler.equality.layers import LOOP, MEMBER, Layers, has_layers, layers
+from upheld.compiler.strata import Stratification
 from upheld.language.core import Atom, Core, Rule
-from upheld.language.equality.equality import Equality
-from upheld.language.equality.layers import LOOP, MEMBER, Layers, has_layers, layers
-from upheld.language.strata import Stratification
 from upheld.language.syntax.ast import Variable
 from upheld.maintain.adaptive import by_strata, forecast_of_all, has_started_again
 from upheld.maintain.aggregates import aggregates

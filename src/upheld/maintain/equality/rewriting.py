@@ -44,9 +44,9 @@ from upheld.algebra.equality import Classes, Constants, Overdeletion
 from upheld.algebra.expansion import Rows
 from upheld.algebra.sets import FactSet, Instances, SetEngine, derive, settle
 from upheld.base.statistics import phase
+from upheld.compiler.equality.equality import Equality, reflexivity
+from upheld.compiler.strata import Stratification, Whole
 from upheld.language.core import Core, Rule
-from upheld.language.equality.equality import Equality, reflexivity
-from upheld.language.strata import Stratification, Whole
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.equality.backward_forward import BackwardForward
 from upheld.maintain.equality.rewritten_rules import RewrittenRules, represented

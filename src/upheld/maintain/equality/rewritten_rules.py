@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cached_property
 
 from upheld.algebra.equality import Classes, RulesOfClasses
+from upheld.compiler.equality.equality import CONSTANTS, Equality
 from upheld.language.core import Atom, Core, Rule
-from upheld.language.equality.equality import CONSTANTS, Equality
 from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, settle
 from upheld.base.statistics import phase
-from upheld.language.strata import Stratum
+from upheld.compiler.strata import Stratum
 from upheld.maintain import dred
 from upheld.maintain.dred import insert, loses_nothing, rederive
 from upheld.maintain.marking.guards import Guarded, Guards, derive_unless, instances_unless

@@ -13,8 +13,8 @@ from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 from upheld.algebra.sets import FactSet, Instances, derive, instances
+from upheld.compiler.strata import Stratum
 from upheld.language.core import Rule
-from upheld.language.strata import Stratum
 
 
 class Guarded:

@@ -32,7 +32,7 @@ from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, Own, derive, instances, settle, supports
 from upheld.base.dataclass import dataclass
 from upheld.base.statistics import phase
-from upheld.language.strata import Stratum
+from upheld.compiler.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.dred import insert, loses_nothing
 from upheld.maintain.marking.guards import Guards, derive_unless

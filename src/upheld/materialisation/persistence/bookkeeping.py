@@ -14,12 +14,12 @@ from typing import Any
 from upheld.algebra.engine import Engine, Remote
 from upheld.algebra.sets import FactSet
 from upheld.base.dataclass import dataclass
+from upheld.compiler.normal_form import normal_text
+from upheld.compiler.strata import Stratification
 from upheld.facts.columns import Row
 from upheld.facts.relation import Relation
 from upheld.language.atom_patterns import pattern_of
 from upheld.language.core import Core, Predicate
-from upheld.language.normal_form import normal_text
-from upheld.language.strata import Stratification
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import State
 from upheld.store import Draft, Parted, SavedBooks

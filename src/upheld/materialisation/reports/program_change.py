@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import count
+from upheld.compiler.edits import changed, program_of
 from upheld.facts.change import Change
 from upheld.language.core import Core, Predicate, Rule
-from upheld.language.edits import changed, program_of
 from upheld.language.syntax.printer import to_text
 
 

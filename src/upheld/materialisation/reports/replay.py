@@ -8,10 +8,10 @@ from typing import Protocol
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, quote
+from upheld.compiler.edits import changed
 from upheld.explain import Explainer, Explanation
 from upheld.facts.change import Change
 from upheld.language.core import Core, Fact, Rule
-from upheld.language.edits import changed
 from upheld.materialisation.persistence.feeds import RowsByName, Step
 from upheld.materialisation.reports.history import FactEvent, FactHistory, appears_in, event_of
 

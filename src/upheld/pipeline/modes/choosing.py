@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import LimitReached, Problem, ProgramError, count, quote
 from upheld.base.sizes import size_of
-from upheld.language.pivots import Obstacle, Pivots
+from upheld.compiler.pivots import Obstacle, Pivots
 from upheld.pipeline.job import Settings
 from upheld.pipeline.modes.costs import GROWTH, MARGIN, RECURSIVE_GROWTH, Work, seconds
 from upheld.pipeline.report import Choice

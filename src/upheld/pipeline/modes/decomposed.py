@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from upheld.algebra.meter import Meter
 from upheld.base.limits import Limits
+from upheld.compiler.pivots import Pivots
 from upheld.engines.spark.releases import release_with
 from upheld.facts.change import relation_of
 from upheld.facts.relation import Relation
 from upheld.language.core import Core, Predicate
-from upheld.language.pivots import Pivots
 from upheld.materialisation.constraints import REFUSE, REPORT, Refusal, default_choice
 from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline.layouts import Codec, decoded, encode, laid_out

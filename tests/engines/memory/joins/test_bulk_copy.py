@@ -12,11 +12,11 @@ import upheld
 from tests.engines.memory.kernels import naive
 from tests.engines.memory.kernels.kernel_rows import NONSENSE, numbers, tables
 from tests.engines.memory.storage.test_strata import VALUES
+from upheld.compiler.compile import compile_program
 from upheld.engines import open_engine
 from upheld.engines.memory.joins.bulk_copy import backward_copies, forward_copies
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import copies as copy_kernels
-from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 
 

@@ -17,10 +17,10 @@ from tests.helpers.streams.equality_streams import (
     random_equality_case,
     recomputed,
 )
+from upheld.compiler.equality.equality import SAME_AS
 from upheld.engines.memory.rounds import many_rules
 from upheld.engines.memory.rounds.classes import code, connection_kernel, connections, driver, kernel
 from upheld.engines.memory.rounds.records import OUTCOME, ROUNDS, TOO_LARGE
-from upheld.language.equality.equality import SAME_AS
 from upheld.materialisation.materialisation import Materialisation
 
 FUNCTIONAL = "[?y, owl:sameAs, ?z] :- [?x, :R, ?y], [?x, :R, ?z]."

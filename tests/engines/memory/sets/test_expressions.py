@@ -15,14 +15,14 @@ from upheld.algebra.meter import Meter
 from upheld.algebra.sets import derive, settle
 from upheld.base.errors import EvaluationError, FactsError, LimitReached
 from upheld.base.limits import Limits
+from upheld.compiler.compile import compile_program
+from upheld.compiler.strata import stratify
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.sets import bits
 from upheld.engines.memory.sets.truth_tables import NOTHING, TruthTables
 from upheld.engines.memory.storage.arrays import BITS
 from upheld.engines.reference.engine import ReferenceEngine
-from upheld.language.compile import compile_program
-from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain.seminaive import seminaive
 from upheld.materialisation.build import materialise

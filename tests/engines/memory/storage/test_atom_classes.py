@@ -10,10 +10,10 @@ from tests.engines.memory.kernels import naive
 from tests.engines.memory.kernels.kernel_rows import NONSENSE, numbers, pairs, tables, values_of
 from tests.engines.memory.storage.test_strata import ROWS, programs
 from upheld.algebra.instances import unify
+from upheld.compiler.compile import compile_program
 from upheld.engines import open_engine
 from upheld.engines.memory.kernels import groups as group_kernels
 from upheld.engines.memory.storage.table import key_slots
-from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 
 

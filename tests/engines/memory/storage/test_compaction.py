@@ -17,11 +17,11 @@ from tests.helpers.streams.streams import NAMES, follow, random_stream
 from tests.materialisation.test_atomic import KERNELS, Fuse, Subject, assert_as_before, assert_nothing_left, books
 from upheld.algebra.engine import Freed
 from upheld.base.errors import EvaluationError
+from upheld.compiler.equality.equality import SAME_AS
 from upheld.engines.memory.equality.membership import Membership
 from upheld.engines.memory.storage import compaction
 from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.compaction import Pace, Pass, Reclaiming
-from upheld.language.equality.equality import SAME_AS
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation

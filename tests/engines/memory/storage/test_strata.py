@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import upheld
 from upheld.algebra.sets import settle
+from upheld.compiler.compile import compile_program
+from upheld.compiler.strata import stratify
 from upheld.engines import open_engine
-from upheld.language.compile import compile_program
-from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 
 TERMS = st.sampled_from(["?x", "?y", "?z", ":a", ":b", ":c"])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.engines.memory.kernels import naive
 from tests.engines.memory.kernels.kernel_rows import MODULE_OF
 from upheld.base.threads import Threads
+from upheld.compiler.compile import compile_program
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
@@ -21,7 +22,6 @@ from upheld.engines.memory.storage.arrays import key_view, lengthen, pages_of
 from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.table import Table
-from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise
 

@@ -13,13 +13,13 @@ from tests.helpers.programs.strategies import Update
 from tests.helpers.streams.streams import FactsGiven, Recomputed, Stream, facts_of
 from upheld.base.errors import EvaluationError
 from upheld.base.limits import Limits
+from upheld.compiler.strata import Stratification
 from upheld.engines.spark.engine import PartitionedEngine
 from upheld.engines.spark.sets.sets import PartitionedSet
 from upheld.engines.spark.tasks import driver
 from upheld.engines.spark.tasks.driver import DrivenEngine
 from upheld.engines.spark.tasks.wire import Wire, in_threads
 from upheld.language.core import Core, Fact
-from upheld.language.strata import Stratification
 from upheld.maintain.registry import algorithm_named
 from upheld.maintain.update import Requested, State, step
 

@@ -17,13 +17,13 @@ from tests.engines.spark.test_streams import PARTS, followed
 from tests.helpers.programs.strategies import Case, Update, random_typed_case
 from tests.helpers.sizes import usually
 from tests.helpers.streams.streams import CONSTANTS, NAMES, Stream, random_stream
+from upheld.compiler.compile import compile_program
+from upheld.compiler.dependencies import STRATIFICATIONS
+from upheld.compiler.strata import stratify
 from upheld.engines.memory.plans.plan import HEIGHT
 from upheld.engines.spark.joins import sharing
 from upheld.engines.spark.joins.plans import Kind, pipeline
 from upheld.engines.spark.joins.replication import views_of
-from upheld.language.compile import compile_program
-from upheld.language.dependencies import STRATIFICATIONS
-from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 
 NODES = 9

@@ -11,9 +11,9 @@ from pyarrow import parquet
 import upheld
 from tests.engines.spark.helpers.losing import Losing
 from tests.engines.spark.helpers.tasks import Driven
+from upheld.compiler.compile import compile_program
 from upheld.engines.spark.owners import Owners
 from upheld.facts.stored import StoredFacts, write_stored
-from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 from upheld.language.types.columns import column_type
 from upheld.materialisation.build import materialise_core

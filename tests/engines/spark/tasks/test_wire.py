@@ -11,8 +11,8 @@ import pytest
 from tests.engines.spark.helpers.tasks import Task
 from upheld.algebra.sets import derive, derive_bag, settle
 from upheld.base.errors import EvaluationError, LimitReached, Problem, UpheldError
+from upheld.compiler.compile import compile_program
 from upheld.engines.spark.tasks.wire import Wire, in_threads
-from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 
 CLOSURE = """

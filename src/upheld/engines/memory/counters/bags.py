@@ -13,6 +13,7 @@ import numpy.typing as npt
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.base.dataclass import dataclass
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.counters.counting import Counts, counted, numbers_of, scratch
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.joins.sinks import fitted, made_rows
@@ -27,7 +28,6 @@ from upheld.engines.memory.storage.arrays import Rows, each_once, slots_for
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Fact, Rule
-from upheld.language.strata import Stratum
 
 
 class MemoryBag:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.counters.pair_counts import CountedPairs
 from upheld.engines.memory.joins.batch import Join, Sink, extended
@@ -36,7 +37,6 @@ from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.pairs.shape import PairShape
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Fact, Rule
-from upheld.language.strata import Stratum
 
 #: Instances for each new head at least, for known pairs to be counted as they are found.
 MOST_NEW = 8

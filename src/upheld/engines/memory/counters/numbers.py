@@ -16,6 +16,7 @@ from upheld.algebra.counters import Numbered, RowsByName, SmallUpdate, rank_sums
 from upheld.algebra.reached import Reached
 from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.engines.memory.counters.bags import MemoryBag, own_bag, own_instances
 from upheld.engines.memory.counters.counting import Counting, CountTaker, numbered
 from upheld.engines.memory.counters.pair_counts import CountedPairs
@@ -33,7 +34,6 @@ from upheld.engines.memory.storage.arrays import Column, Rows
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Fact
-from upheld.language.strata import Stratification, Stratum
 
 #: A round by the operators takes some time however little it does: as long as to enter this many rows into a tuple
 #: index, and as a call of a kernel takes longer for a round that begins with this many facts.

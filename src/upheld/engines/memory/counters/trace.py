@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from upheld.algebra.counters import Agenda
 from upheld.algebra.sets import Bag, FactSet, Instances
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_bag, own_instances
 from upheld.engines.memory.counters.counting import numbered
 from upheld.engines.memory.joins.matching import Matcher
@@ -22,7 +23,6 @@ from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Fact
-from upheld.language.strata import Stratum
 
 #: Pairs of a row and a round that are listed at a time.
 _ROOM = 1 << 14

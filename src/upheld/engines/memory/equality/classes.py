@@ -12,6 +12,7 @@ from upheld.algebra.equality import Classes, Constants, Difference, Overdeletion
 from upheld.algebra.expansion import Rows
 from upheld.algebra.rounds import ClassesRoundByRound
 from upheld.algebra.sets import FactSet
+from upheld.compiler.equality.equality import Equality, constant_columns
 from upheld.engines.memory.counters.bags import MemoryBag
 from upheld.engines.memory.counters.counting import Counts
 from upheld.engines.memory.equality.code_sets import CodeSet, connected, is_one, mention, own_codes, spread
@@ -30,7 +31,6 @@ from upheld.engines.memory.storage.arrays import Rows as RowNumbers
 from upheld.engines.memory.storage.arrays import each_once
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
-from upheld.language.equality.equality import Equality, constant_columns
 from upheld.language.values import Value
 
 _NO_REPEATS = np.empty((0, 2), np.int64)

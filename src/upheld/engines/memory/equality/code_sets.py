@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from upheld.algebra.equality import Constants
 from upheld.base.dataclass import dataclass
+from upheld.compiler.equality.equality import constant_columns
 from upheld.engines.memory.kernels import components
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
-from upheld.language.equality.equality import constant_columns
 
 Flags = npt.NDArray[np.bool_]
 

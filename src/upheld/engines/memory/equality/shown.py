@@ -7,11 +7,11 @@ from functools import cache
 import numpy as np
 
 from upheld.algebra.expansion import Blocks, Expansions, Parts, Rows, between, pair_blocks
+from upheld.compiler.equality.equality import constant_columns
 from upheld.engines.memory.equality.membership import NOBODY, Membership
 from upheld.engines.memory.storage.arrays import Rows as RowNumbers
 from upheld.engines.memory.storage.codec import Reading
 from upheld.engines.memory.storage.table import Table
-from upheld.language.equality.equality import constant_columns
 
 
 def expanded(reading: Reading, membership: Membership, table: Table, rows: RowNumbers) -> Rows:

@@ -9,6 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from upheld.algebra.meter import Reports
+from upheld.compiler.hypertrees.jointree import Tree
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.batch import Join, Sink, row_of
 from upheld.engines.memory.joins.bulk_copy import Copying
@@ -23,8 +25,6 @@ from upheld.engines.memory.sets.truth_tables import selected
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Rule
-from upheld.language.hypertrees.jointree import Tree
-from upheld.language.strata import Stratum
 
 #: Makes what takes the bindings of a plan, given the table it begins with and the number of rows.
 MakeSink = Callable[[Plan, Table | None, int], Sink]

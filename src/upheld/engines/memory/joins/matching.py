@@ -7,6 +7,8 @@ from functools import partial
 from typing import TypeVar
 
 from upheld.algebra.meter import Reports
+from upheld.compiler.hypertrees.jointree import Tree, tree_of
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.batch import ROW, FunctionSink, Join, Sink, batches
 from upheld.engines.memory.joins.bulk_copy import Copies, Together, forward_copies
@@ -26,8 +28,6 @@ from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Predicate, Rule
 from upheld.language.core_text import atom_text
-from upheld.language.hypertrees.jointree import Tree, tree_of
-from upheld.language.strata import Stratum
 from upheld.language.syntax.ast import Variable
 
 T = TypeVar("T")

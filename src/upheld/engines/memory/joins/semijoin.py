@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.base.dataclass import dataclass
+from upheld.compiler.hypertrees.jointree import SMALLER, Tree, edges_from
 from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.plans.plan import AtomStep, Literal, Place, Plan
 from upheld.engines.memory.sets.truth_tables import Truth
@@ -28,7 +29,6 @@ from upheld.engines.memory.storage.arrays import Rows, each_once, key_view
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom
-from upheld.language.hypertrees.jointree import SMALLER, Tree, edges_from
 from upheld.language.syntax.ast import Constant, Variable
 
 #: Rows of a delta that are joined to see what becomes of them, and rows from which on that is worth while.

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from upheld.compiler.hypertrees.jointree import Tree
 from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, GENERIC, Quickest, Runners
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.batch import Join, batches
@@ -26,7 +27,6 @@ from upheld.engines.memory.plans.plan import LOWEST, Literal, Plan
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Rule
-from upheld.language.hypertrees.jointree import Tree
 from upheld.language.syntax.ast import Variable
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.base.interruptions import uninterrupted
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import flags as flag_kernels
@@ -47,7 +48,6 @@ from upheld.engines.memory.sets.truth_tables import Spelling
 from upheld.engines.memory.storage.arrays import FLAGS, Rows
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Rule
-from upheld.language.strata import Stratum
 
 #: Facts that the first round may begin with. More are left to the operators, which compile hot rules.
 MOST_FACTS = 1 << 12

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.sets import FactSet, Profile, SetEngine
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.sets.bit_matrix import DenseBits
 from upheld.engines.memory.sets.bits import WIDEST
@@ -30,7 +31,6 @@ from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.facts.columns import Columns
 from upheld.language.core import Atom
-from upheld.language.strata import Stratification, Stratum
 
 NO_ROWS: Rows = np.empty(0, np.int32)
 

@@ -7,11 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
+from upheld.compiler.strata import UNSPOKEN, Stratification, Stratum
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.atom_classes import Grouping, Groupings, Numbers
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import Table
-from upheld.language.strata import UNSPOKEN, Stratification, Stratum
 
 
 class ListedSet(Protocol):

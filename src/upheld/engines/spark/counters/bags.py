@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, Instances
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.counters.bags import Group, MemoryBag, MemoryInstances
 from upheld.engines.memory.counters.counting import Counting, Counts
 from upheld.engines.memory.kernels import rows as row_kernels
@@ -30,7 +31,6 @@ from upheld.engines.spark.owners import Values
 from upheld.engines.spark.sets.sets import Bound, PartitionedSet, at_home, own_set
 from upheld.engines.spark.tasks.wire import Parcel
 from upheld.language.core import Atom, Fact, Rule
-from upheld.language.strata import Stratum
 
 
 class PartitionedBag:

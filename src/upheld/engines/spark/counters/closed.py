@@ -14,6 +14,7 @@ from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet
 from upheld.algebra.work import WorkDone
 from upheld.base.statistics import Statistics, current_phase
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.engines.memory.counters.numbers import MemoryRanks
 from upheld.engines.memory.rounds.strata.small_strata import MOST_SEEDS
 from upheld.engines.memory.sets.expressions import MemorySet
@@ -21,7 +22,6 @@ from upheld.engines.spark.context import Context
 from upheld.engines.spark.joins.closed import ClosedStrata
 from upheld.engines.spark.sets.sets import PartitionedSet, at_home, own_named, own_set
 from upheld.language.core import Rule
-from upheld.language.strata import Stratification, Stratum
 
 #: How many times as large the strata may be that a kernel maintains in a task: the operators would exchange.
 _TIMES = 8

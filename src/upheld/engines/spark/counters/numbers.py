@@ -12,6 +12,7 @@ from upheld.algebra.counters import Numbered
 from upheld.algebra.reached import Reached
 from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.engines.memory.counters.bags import LOWEST
 from upheld.engines.memory.counters.counting import Counting
 from upheld.engines.memory.counters.numbers import MemoryNumbers, SupportCounting, TotalCounting
@@ -26,7 +27,6 @@ from upheld.engines.spark.counters.bags import ask, codes_of, gathered, own_bag,
 from upheld.engines.spark.counters.closed import Alone
 from upheld.engines.spark.sets.sets import PartitionedSet, at_home, own_set
 from upheld.language.core import Fact
-from upheld.language.strata import Stratification, Stratum
 
 #: The ends of ranks, and the derivations of each stratum.
 RankEnds = tuple[int, int, int, dict[int, int]]

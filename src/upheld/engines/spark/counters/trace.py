@@ -8,6 +8,7 @@ import numpy as np
 
 from upheld.algebra.counters import Agenda
 from upheld.algebra.sets import Bag, FactSet, Instances
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.counters.bags import Group, MemoryBag
 from upheld.engines.memory.counters.trace import MemoryTrace
 from upheld.engines.memory.sets.expressions import Settled
@@ -18,7 +19,6 @@ from upheld.engines.spark.context import Context
 from upheld.engines.spark.counters.bags import PartitionedInstances, ask, codes_of, hold, own_bag, own_instances
 from upheld.engines.spark.sets.sets import PartitionedSet, at_home, nothing, own_set
 from upheld.language.core import Fact
-from upheld.language.strata import Stratum
 
 
 class PartitionedTrace:

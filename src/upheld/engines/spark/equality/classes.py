@@ -14,6 +14,7 @@ from upheld.algebra.equality import Classes, Constants, Difference
 from upheld.algebra.expansion import Rows
 from upheld.algebra.rounds import ClassesRoundByRound
 from upheld.algebra.sets import FactSet
+from upheld.compiler.equality.equality import Equality
 from upheld.engines.memory.counters.counting import Counts
 from upheld.engines.memory.equality.classes import MemoryClasses, MemoryJoining
 from upheld.engines.memory.equality.code_sets import CodeSet
@@ -22,7 +23,6 @@ from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.counters.bags import PartitionedBag, found_rows
 from upheld.engines.spark.sets.sets import PartitionedSet, at_home, own_set
-from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.engines.spark.joins.plans import Target, Views
 from upheld.engines.spark.sets.sets import Bound
 from upheld.language.core import Atom, Rule
-from upheld.language.strata import Stratification, Stratum
 
 #: Sets of predicates whose strata are kept.
 _MOST_KEPT = 256

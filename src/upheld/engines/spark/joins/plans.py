@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from upheld.algebra.instances import GENERATOR, cheapest_first, effort, is_ready
 from upheld.base.dataclass import dataclass
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.plans.plan import Literal, Place, Plan, Planner
 from upheld.language.core import Atom, Builtin, CoreTerm, Rule
-from upheld.language.strata import Stratum
 from upheld.language.syntax.ast import Constant, Variable
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from upheld.algebra.sets import Own
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.plans.where import Where
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.sets.sets import Bound, PartitionedSet
 from upheld.language.core import Rule
-from upheld.language.strata import Stratum
 
 
 class Sets(NamedTuple):

@@ -21,6 +21,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from upheld.algebra.sets import FactSet, Profile, SetEngine
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.engines.memory.sets.expressions import MemorySet
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.rows_by_table import profile
@@ -32,7 +33,6 @@ from upheld.engines.spark.owners import Values
 from upheld.engines.spark.tasks.wire import Parcel
 from upheld.facts.columns import Columns
 from upheld.language.core import Atom
-from upheld.language.strata import Stratification, Stratum
 
 Bound = frozenset[str]
 

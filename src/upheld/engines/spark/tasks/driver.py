@@ -22,6 +22,8 @@ from upheld.base.errors import Problem, UpheldError
 from upheld.base.interruptions import uninterrupted
 from upheld.base.limits import Limits
 from upheld.base.statistics import Statistics, current_phase
+from upheld.compiler.growth import growing_rules
+from upheld.compiler.strata import stratify
 from upheld.engines.spark.engine import PartitionedEngine
 from upheld.engines.spark.tasks.commands import ENGINE, MEMBER, Command, Member, NewEngine, is_held, mapped
 from upheld.engines.spark.tasks.functors import Taught, functors_of
@@ -34,8 +36,6 @@ from upheld.engines.spark.tasks.wire import Wire, again, task_lost
 from upheld.facts.columns import Columns, Row
 from upheld.facts.stored import SharedRows, StoredFacts
 from upheld.language.core import Classing, Core, Rule
-from upheld.language.growth import growing_rules
-from upheld.language.strata import stratify
 
 R = TypeVar("R")
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.equality.code_sets import CodeSet
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.spark.counters.bags import PartitionedBag, PartitionedInstances
@@ -16,7 +17,6 @@ from upheld.engines.spark.joins.derivation import Derivation
 from upheld.engines.spark.sets.sets import NamedSet, PartitionedSet
 from upheld.engines.spark.tasks.commands import ENGINE, is_held, mapped
 from upheld.facts.columns import Columns
-from upheld.language.strata import Stratum
 
 
 class Calls(Protocol):

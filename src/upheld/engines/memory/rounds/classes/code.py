@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from upheld.algebra.equality import RulesOfClasses
+from upheld.compiler.equality.equality import Equality, constant_columns
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.plans.plan import Literal, Place
 from upheld.engines.memory.plans.where import Where
@@ -16,7 +17,6 @@ from upheld.engines.memory.rounds.driver import MOST_STARTS
 from upheld.engines.memory.sets.expressions import nothing
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Rule
-from upheld.language.equality.equality import Equality, constant_columns
 from upheld.language.syntax.ast import Variable
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.plans.plan import Places, Plan, Planner
 from upheld.engines.memory.rounds.bytecode import Numbers, RoundCode, Start, shift_of
 from upheld.engines.memory.rounds.levels.records import ATOM_KNOWN, ATOM_OWN, ATOM_TABLE, RULE_ATOMS
@@ -11,7 +12,6 @@ from upheld.engines.memory.rounds.records import ARITY, BY_VALUE, KEYS, SHIFT, S
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Rule
-from upheld.language.strata import Stratum
 
 
 class LevelCode(RoundCode):

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from upheld.algebra.counters import Agenda
 from upheld.base.interruptions import uninterrupted
+from upheld.compiler.strata import Stratum
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_instances
 from upheld.engines.memory.joins.matching import Matcher
@@ -67,7 +68,6 @@ from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import Spelling
 from upheld.engines.memory.storage.arrays import FLAGS, Rows
 from upheld.engines.memory.storage.table import Table
-from upheld.language.strata import Stratum
 
 #: Instances and facts that an agenda may have when a call begins: for more, a round by operators is as quick.
 MOST_ENTERED = 1 << 13

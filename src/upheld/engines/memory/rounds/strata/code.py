@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels.hashing import FILL_DENOMINATOR, FILL_NUMERATOR
 from upheld.engines.memory.plans.plan import Plan
@@ -67,7 +68,6 @@ from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.table import Table
 from upheld.language.atom_patterns import Pattern, pattern_of
 from upheld.language.core import Atom, Rule
-from upheld.language.strata import Stratification, Stratum
 
 
 class Cell(NamedTuple):

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from upheld.algebra.counters import RowsByName
 from upheld.algebra.reached import Reached
 from upheld.base.interruptions import uninterrupted
+from upheld.compiler.strata import Stratification, Stratum
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.rounds.bytecode import Columns, by_table
 from upheld.engines.memory.rounds.records import NOBODY
@@ -52,7 +53,6 @@ from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.rows_by_table import clear_bit
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
-from upheld.language.strata import Stratification, Stratum
 
 #: Explicit facts that an update of small strata has at most, and derivations that a kernel handles in each stratum: in
 #: deletion, and in insertion.

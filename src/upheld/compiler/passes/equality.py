@@ -1,0 +1,84 @@
+"""Equations between variables and constants are solved: `p(x) :- q(x, y), y = 3.` becomes `p(x) :- q(x, 3).`
+
+RDF terms are compared by value (`5 = 5.0`), while atoms are matched by identity, so for them only such equations are
+solved as mean identity: equations that bind a variable in no atom and in no other equation, and equations with a
+constant that equals no other term.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from upheld.language.disjunction import Literal, literals
+from upheld.language.draft import Draft
+from upheld.language.syntax.ast import Atom, Call, Clause, Conjunction, Constant, Negation, Term, Test, Variable
+
+Substitution = dict[str, Term]
+
+
+def solve_equalities(draft: Draft) -> None:
+    """Substitute the variables that an equation gives a constant or another variable to."""
+    by_value = draft.program.dialect == "dlog"
+    draft.rules = [_solve(clause, by_value) for clause in draft.rules]
+
+
+def substitute(thing: Term, by: Substitution) -> Term:
+    match thing:
+        case Variable(name=name):
+            return by.get(name, thing)
+        case Call(arguments=arguments):
+            return replace(thing, arguments=tuple(substitute(a, by) for a in arguments))
+        case _:
+            return thing
+
+
+def _substitute_in(literal: Literal, by: Substitution) -> Literal:
+    if isinstance(literal, Negation):
+        assert isinstance(literal.formula, Atom), "negation of something else than an atom"
+        return replace(literal, formula=_substitute_in(literal.formula, by))
+    return replace(literal, terms=tuple(substitute(t, by) for t in literal.terms))
+
+
+def _solve(clause: Clause, by_value: bool) -> Clause:
+    head, body = clause.heads[0], list(literals(clause))
+    while (solved := _next_equation(body, by_value)) is not None:
+        position, name, value = solved
+        by = {name: value}
+        del body[position]
+        body = [_substitute_in(literal, by) for literal in body]
+        head = replace(head, terms=tuple(substitute(t, by) for t in head.terms))
+    return replace(clause, heads=(head,), body=Conjunction(tuple(body)))
+
+
+def _next_equation(body: list[Literal], by_value: bool) -> tuple[int, str, Term] | None:
+    in_atoms = {
+        term.name
+        for literal in body
+        if isinstance(literal, Atom)
+        for term in literal.terms
+        if isinstance(term, Variable)
+    }
+    equations = [literal for literal in body if isinstance(literal, Test) and literal.operator == "="]
+    alone = Counter(term.name for equation in equations for term in equation.terms if isinstance(term, Variable))
+    for position, literal in enumerate(body):
+        if literal not in equations:
+            continue
+        assert isinstance(literal, Test), "an equation"
+        left, right = literal.terms
+        for variable, value in ((left, right), (right, left)):
+            if not isinstance(variable, Variable) or not isinstance(value, Variable | Constant):
+                continue
+            if isinstance(value, Variable) and value.name == variable.name:
+                continue
+            bound_elsewhere = variable.name in in_atoms or alone[variable.name] > 1
+            if by_value and bound_elsewhere and not _means_identity(value):
+                continue
+            return position, variable.name, value
+    return None
+
+
+def _means_identity(value: Variable | Constant) -> bool:
+    from upheld.language.terms.values import is_by_identity  # which programs without RDF do not need
+
+    return isinstance(value, Constant) and is_by_identity(str(value.value))
