@@ -22,7 +22,7 @@ from benchmarks.report.subjects.equality import WAYS
 from benchmarks.workloads import aliases
 from upheld.compiler.equality.equality import SAME_AS
 from upheld.engines.memory.kernels.jit import compile_kernels
-from upheld.language.syntax.ast import Program
+from upheld.language.ast import Program
 
 TRIPLES = {"small": 100_000, "large": 1_000_000}
 CLASSES = {"small": (1_000, 10_000, 30_000), "large": (1_000, 10_000, 100_000)}

@@ -23,7 +23,7 @@ from benchmarks.workloads import campus_rdf
 from benchmarks.workloads.campus_rdf import TYPE
 from upheld.algebra.meter import Meter
 from upheld.engines.memory.kernels.jit import compile_kernels
-from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Program
+from upheld.language.ast import Atom, Clause, Conjunction, Constant, Program
 
 TRIPLES = {"small": 100_000, "large": 1_000_000}
 #: Each program is materialised this often, by turns with the other.

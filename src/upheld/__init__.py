@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from upheld.facts.ingest.functors import functor
     from upheld.facts.relation import Relation
     from upheld.facts.updatefiles import Update
-    from upheld.language.syntax.ast import Program
+    from upheld.language.ast import Program
     from upheld.language.types.records import Record
     from upheld.materialisation.build import materialise, restore
     from upheld.materialisation.build import materialise as materialize
@@ -104,7 +104,7 @@ _HOMES = {
     "Memory": "upheld.materialisation.reports.memory",
     "Pipeline": "upheld.pipeline",
     "Profile": "upheld.materialisation.reports.profile",
-    "Program": "upheld.language.syntax.ast",
+    "Program": "upheld.language.ast",
     "ProgramChange": "upheld.materialisation.reports.program_change",
     "Progress": "upheld.materialisation.progress",
     "Proof": "upheld.explain",

@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, quote
 from upheld.base.limits import Limits
-from upheld.language.syntax.ast import Program
+from upheld.language.ast import Program
 from upheld.language.terms.ntriples import is_graph
 
 A = ParamSpec("A")

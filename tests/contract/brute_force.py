@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Atom, Expression, Fact, Rule
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.functors import Undefined, constraint
 from upheld.language.values import Value
 

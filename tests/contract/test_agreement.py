@@ -14,8 +14,8 @@ from upheld.base.errors import EvaluationError
 from upheld.compiler.compile import compile_program
 from upheld.compiler.strata import stratify
 from upheld.engines import ENGINES
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Builtin, Expression, Fact, Rule
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.syntax.files import read_text
 from upheld.language.types.functors import Undefined, constraint
 from upheld.language.values import NAN, Value

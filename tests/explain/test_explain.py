@@ -18,8 +18,8 @@ from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.explain import proof, refutation
 from upheld.explain.explanation import LEVELS_INDENTED, Explanation, Proof, ProofStep
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Rule
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise
 

@@ -18,8 +18,8 @@ from upheld.engines.reference.engine import ReferenceEngine
 from upheld.engines.reference.sets import Facts
 from upheld.explain import proof
 from upheld.explain.explanation import Explanation, Literal, Proof
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.functors import Undefined
 from upheld.language.values import Value
 from upheld.materialisation.build import materialise

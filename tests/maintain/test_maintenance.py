@@ -16,7 +16,7 @@ from tests.helpers.sizes import examples, usually
 from tests.helpers.streams.streams import CONSTANTS, NAMES, Stream, follow, random_stream
 from upheld.compiler.dependencies import STRATIFICATIONS
 from upheld.engines import ENGINES
-from upheld.language.syntax.ast import Constant
+from upheld.language.ast import Constant
 from upheld.language.terms.terms import XSD
 from upheld.maintain.registry import ALGORITHMS
 

@@ -8,9 +8,9 @@ from functools import cached_property, partial
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import EvaluationError, Problem, quote
 from upheld.compiler.strata import Stratum
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule, expression_variables
 from upheld.language.core_text import value_text
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.terms.terms import NoValue
 from upheld.language.types.functors import constraint
 from upheld.language.values import Value

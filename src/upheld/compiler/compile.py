@@ -11,6 +11,20 @@ from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, quote
 from upheld.base.limits import look
 from upheld.compiler.passes import PASSES
+from upheld.language import ast
+from upheld.language.ast import (
+    Aggregate,
+    Call,
+    Clause,
+    Constant,
+    Negation,
+    Program,
+    Term,
+    Test,
+    Variable,
+    Wildcard,
+    variables,
+)
 from upheld.language.core import (
     Aggregation,
     Apply,
@@ -27,30 +41,16 @@ from upheld.language.core import (
 )
 from upheld.language.disjunction import literals
 from upheld.language.draft import Draft
-from upheld.language.syntax import ast
-from upheld.language.syntax.ast import (
-    Aggregate,
-    Call,
-    Clause,
-    Constant,
-    Negation,
-    Program,
-    Term,
-    Test,
-    Variable,
-    Wildcard,
-    variables,
-)
+from upheld.language.inference.inference import FACTS, Inference, decimal_of
+from upheld.language.inference.subtypes import check_subtypes
 from upheld.language.syntax.parser import LOOK_EVERY, first_problems
+from upheld.language.terms.regex import NotARegex, with_flags
 from upheld.language.terms.terms import NoValue, boolean, string_of
 from upheld.language.terms.vocabulary import COLUMNS, VIOLATION
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.functors import HOLDS, NEGATED, Undefined, constraint, functor, is_test, signatures_of
-from upheld.language.types.inference import FACTS, Inference, decimal_of
 from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.language.types.records import RECORD, Field, is_functor, names_of_types
-from upheld.language.types.regex import NotARegex, with_flags
-from upheld.language.types.subtypes import check_subtypes
 from upheld.language.values import Value, normalise_float
 
 

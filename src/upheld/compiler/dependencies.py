@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from upheld.base.errors import Problem, ProgramError, quote
 from upheld.base.source import Span
+from upheld.language.ast import Variable
 from upheld.language.core import Aggregation, Atom, Core, Rule
 from upheld.language.core_text import atom_text, with_prefixes
-from upheld.language.syntax.ast import Variable
 
 #: Whether it is through negation, and the rule and body atom that make it.
 Dependency = tuple[bool, Rule, Atom]

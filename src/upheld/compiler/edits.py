@@ -16,8 +16,8 @@ from upheld.compiler.compile import compile_program
 from upheld.compiler.equality.equality import with_equality
 from upheld.compiler.normal_form import normal_text
 from upheld.compiler.passes.relations import duplicate_constraints
+from upheld.language.ast import Atom, Clause, Constant, Declaration, Program, nodes
 from upheld.language.core import Aggregation, Core, Fact, Predicate, Rule
-from upheld.language.syntax.ast import Atom, Clause, Constant, Declaration, Program, nodes
 from upheld.language.syntax.files import read_fragment
 from upheld.language.syntax.printer import to_text
 

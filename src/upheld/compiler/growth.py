@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from upheld.compiler.strata import Stratification, Stratum
+from upheld.language.ast import Variable
 from upheld.language.core import Apply, Builtin, Rule, expression_variables
 from upheld.language.patterns import taken
-from upheld.language.syntax.ast import Variable
 from upheld.language.types.functors import IDEMPOTENT
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Core, Expression, Rule
-from upheld.language.syntax.ast import Constant, Variable
 
 #: A part of a rule: its text with `?` for each variable, and these variables in order.
 _Part = tuple[str, tuple[str, ...]]

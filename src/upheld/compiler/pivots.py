@@ -26,8 +26,8 @@ from dataclasses import replace
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import quote
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Aggregation, Atom, Core, CoreTerm, Predicate, Rule, unnamed_columns
-from upheld.language.syntax.ast import Constant, Variable
 
 
 @dataclass(frozen=True)

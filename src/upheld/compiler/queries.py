@@ -9,8 +9,8 @@ from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.base.source import Source, Span
 from upheld.compiler.compile import compile_program
+from upheld.language.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Test, Wildcard, variables
 from upheld.language.core import Core, Fact, Predicate
-from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Test, Wildcard, variables
 from upheld.language.syntax.files import read_query
 from upheld.language.terms.ntriples import NotATerm, term_of
 from upheld.language.values import Value

@@ -22,6 +22,7 @@ from upheld.base.collector import collector_paused
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.compiler.dependencies import LEVELS, Dependency, apart, components_of, refuse_negation_in_cycle
+from upheld.language.ast import Variable
 from upheld.language.atom_patterns import (
     Pattern,
     is_instance,
@@ -31,7 +32,6 @@ from upheld.language.atom_patterns import (
     share_instances,
 )
 from upheld.language.core import Aggregation, Atom, Classing, Core, Fact, Rule
-from upheld.language.syntax.ast import Variable
 
 #: The class of facts that are instances of no atom of a program. They are in the first stratum.
 UNSPOKEN = -1

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from upheld.algebra.sets import FactSet, settle, supports
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Core, Fact, Predicate, Rule, unnamed_columns
 from upheld.language.core_text import value_text
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.aggregates import ZERO_OF_NOTHING
 from upheld.language.types.columns import ColumnType
 from upheld.language.values import Value

@@ -31,8 +31,8 @@ from upheld.algebra.sets import FactSet, Instances, bag, instances, settle, supp
 from upheld.base.dataclass import dataclass
 from upheld.compiler.equality.equality import Equality
 from upheld.explain.aggregates import Aggregates
+from upheld.language.ast import Variable
 from upheld.language.core import Atom, Builtin, Fact, Predicate, Rule
-from upheld.language.syntax.ast import Variable
 from upheld.language.types.functors import Undefined
 from upheld.language.values import Value
 

@@ -12,9 +12,9 @@ from upheld.base.dataclass import dataclass
 from upheld.base.errors import count
 from upheld.base.pages import indented, outline
 from upheld.explain.aggregates import ASKED_BY_ATOM
+from upheld.language.ast import Constant
 from upheld.language.core import Atom, Builtin, Fact, Rule
 from upheld.language.core_text import atom_text, builtin_text, expression_text, is_matched, rule_text
-from upheld.language.syntax.ast import Constant
 from upheld.language.terms.prefixes import shortened
 
 #: Rules of which the text shows why they do not derive a fact.

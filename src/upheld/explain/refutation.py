@@ -16,11 +16,11 @@ from upheld.algebra.sets import FactSet, supports
 from upheld.base.dataclass import dataclass
 from upheld.explain.explanation import Failure, Literal
 from upheld.explain.unfold import Rules, Unfolded
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Classing, Fact, Predicate, Rule
 from upheld.language.core_text import is_matched, value_text
 from upheld.language.expressions import PREFIX as LIFTED
 from upheld.language.substitution import Substitution, substitute_atom, substitute_builtin
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.functors import Undefined
 from upheld.language.values import Value
 from upheld.language.wildcards import PREFIX as WILDCARD

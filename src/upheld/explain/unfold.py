@@ -14,11 +14,11 @@ from upheld.algebra.instances import Binding, RuleInstance, instantiate
 from upheld.base.dataclass import dataclass
 from upheld.compiler.equality.equality import TRUTH
 from upheld.explain.aggregates import Aggregates, python_values
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Core, CoreTerm, Fact, Rule
 from upheld.language.core_text import atom_text, with_patterns
 from upheld.language.patterns import taken
 from upheld.language.substitution import Substitution, substitute_atom, substitute_builtin
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.wildcards import PREFIX as WILDCARD
 
 

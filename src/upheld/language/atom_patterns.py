@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from upheld.language.ast import Constant
 from upheld.language.core import Atom, Rule
-from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
 
 #: The pattern of an atom: for each position, the value of a constant or the number of a variable.

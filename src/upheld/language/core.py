@@ -12,8 +12,8 @@ from functools import cached_property
 
 from upheld.base.dataclass import dataclass
 from upheld.base.source import Span
+from upheld.language.ast import Constant, Directive, Program, TypeDeclaration, Variable
 from upheld.language.printable import Printable
-from upheld.language.syntax.ast import Constant, Directive, Program, TypeDeclaration, Variable
 from upheld.language.types.functors import Functor, functor
 from upheld.language.values import Value
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from upheld.language.draft import Draft
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Atom,
     Clause,
     Conjunction,
@@ -18,6 +17,7 @@ from upheld.language.syntax.ast import (
     Truth,
     Values,
 )
+from upheld.language.draft import Draft
 
 Literal = Atom | Negation | Test
 

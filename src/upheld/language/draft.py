@@ -8,8 +8,8 @@ from dataclasses import field
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem
 from upheld.base.source import Span
+from upheld.language.ast import Aggregate, Atom, Clause, Program
 from upheld.language.core import Aggregation
-from upheld.language.syntax.ast import Aggregate, Atom, Clause, Program
 
 
 @dataclass

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
+from upheld.language.ast import Atom, Call, Clause, Conjunction, Negation, Term, Test, Variable, nodes
 from upheld.language.disjunction import Literal, literals
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import Atom, Call, Clause, Conjunction, Negation, Term, Test, Variable, nodes
 from upheld.language.types.functors import SIGNATURES
 
 #: No dialect lets a user write such a name.

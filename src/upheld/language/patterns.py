@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from upheld.language.ast import Variable
 from upheld.language.core import Apply, Builtin, Expression
-from upheld.language.syntax.ast import Variable
 from upheld.language.types.records import Field, is_constructor
 
 

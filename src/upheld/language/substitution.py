@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
+from upheld.language.ast import Variable
 from upheld.language.core import Apply, Atom, Builtin, CoreTerm, Expression, Rule
-from upheld.language.syntax.ast import Variable
 
 Substitution = Mapping[str, CoreTerm]
 

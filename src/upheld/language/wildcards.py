@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from upheld.language.ast import Atom, Clause, Conjunction, Constant, Negation, Term, Variable, Wildcard
 from upheld.language.disjunction import Literal, literals
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Negation, Term, Variable, Wildcard
 
 #: No dialect lets a user write such a name; it is shown as `_`.
 PREFIX = "_$"

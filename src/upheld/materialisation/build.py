@@ -22,8 +22,8 @@ from upheld.engines import EngineChoice, chosen_engine, chosen_threads, facts_re
 from upheld.facts.columns import Row
 from upheld.facts.ingest import facts_of
 from upheld.facts.ingest.by_relation import FactsGiven, by_name, fitted_facts
+from upheld.language.ast import Program
 from upheld.language.core import Core
-from upheld.language.syntax.ast import Program
 from upheld.language.syntax.files import read_text
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.maintain.registry import Algorithm, algorithm_named

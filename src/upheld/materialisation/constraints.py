@@ -12,9 +12,9 @@ from upheld.explain import Explanation
 from upheld.facts.change import relation_of
 from upheld.facts.columns import Row
 from upheld.facts.relation import Relation
+from upheld.language.ast import Constant
 from upheld.language.core import Atom, Core, Fact, Predicate
 from upheld.language.core_text import atom_text, value_text
-from upheld.language.syntax.ast import Constant
 from upheld.language.terms.prefixes import shortened
 from upheld.language.terms.vocabulary import PREFIXES
 

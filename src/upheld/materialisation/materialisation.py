@@ -18,8 +18,8 @@ from upheld.compiler.edits import Edit
 from upheld.facts.change import Change
 from upheld.facts.columns import Row
 from upheld.facts.ingest.by_relation import FactsGiven, by_name, fitted_facts
+from upheld.language.ast import Program
 from upheld.language.core import Core
-from upheld.language.syntax.ast import Program
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import Rules
 from upheld.maintain.update import Requested, merged

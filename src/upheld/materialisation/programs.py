@@ -10,8 +10,8 @@ from pathlib import Path
 from upheld.arguments import checked
 from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.compiler.compile import compile_program
+from upheld.language.ast import Program
 from upheld.language.core import Core, Predicate
-from upheld.language.syntax.ast import Program
 from upheld.language.syntax.files import read_file, read_text
 from upheld.rdf.rulesets import RULESETS, rules
 from upheld.store import Manifest

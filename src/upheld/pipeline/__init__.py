@@ -13,7 +13,7 @@ from upheld.arguments import MEMORY_OR_NONE, checked
 from upheld.base.errors import Problem, UsageError
 from upheld.base.limits import Limits
 from upheld.engines.spark.session import open_session
-from upheld.language.syntax.ast import Program
+from upheld.language.ast import Program
 from upheld.pipeline.job import Job, Settings, job_of, read_job
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
 from upheld.pipeline.result import PipelineRun

@@ -14,7 +14,7 @@ from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, described_type, nearest, quote, warn
 from upheld.base.sizes import size_of
 from upheld.facts.files.reading import unreadable
-from upheld.language.syntax.ast import Program
+from upheld.language.ast import Program
 from upheld.materialisation.programs import parse
 
 #: The formats of files that sources are read from, by how their names end; `.gz` may follow.

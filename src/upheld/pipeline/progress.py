@@ -13,7 +13,7 @@ from upheld.base.errors import count
 from upheld.engines.spark.tasks.barrier_job import new_group
 from upheld.engines.spark.tasks.job_progress import JobProgress
 from upheld.engines.spark.titles import title
-from upheld.language.syntax.ast import Program
+from upheld.language.ast import Program
 from upheld.materialisation.progress import Progress
 from upheld.pipeline.report import Stage, StageWatcher
 

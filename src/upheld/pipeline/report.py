@@ -12,7 +12,7 @@ from uuid import uuid4
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import count
 from upheld.engines.spark.titles import title
-from upheld.language.syntax.ast import Program
+from upheld.language.ast import Program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from pathlib import Path
 from upheld.arguments import checked
 from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.base.source import Source, Span
-from upheld.language.syntax.ast import Clause, Program
+from upheld.language.ast import Clause, Program
 from upheld.language.syntax.files import read_file, read_text
 
 _FOLDER = Path(__file__).parent / "rules"

@@ -19,8 +19,8 @@ from upheld.facts.change import Change
 from upheld.facts.columns import Row
 from upheld.facts.relation import Relation, encoded
 from upheld.facts.updatefiles import STDIN, ChangeFile, Update, transaction_text, updates_of
+from upheld.language.ast import Program
 from upheld.language.core import Predicate
-from upheld.language.syntax.ast import Program
 from upheld.language.types.columns import ColumnType
 from upheld.maintain.registry import ALGORITHMS, MARKING, algorithm_named
 from upheld.materialisation.build import materialise_core

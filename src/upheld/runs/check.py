@@ -14,8 +14,8 @@ from upheld.compiler.growth import growing_rules
 from upheld.compiler.lints.programs import lint, without_facts
 from upheld.compiler.lints.rules import lint_rules
 from upheld.compiler.strata import Stratification, Stratum, stratify
+from upheld.language.ast import Program
 from upheld.language.core import Core, Rule
-from upheld.language.syntax.ast import Program
 from upheld.language.syntax.confinement import outside
 from upheld.materialisation.build import chosen_stratification
 from upheld.materialisation.programs import parse

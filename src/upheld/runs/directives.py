@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from upheld.base.errors import Problem, ProgramError, quote
 from upheld.compiler.compile import Compiled, compile_program
 from upheld.facts.files.formats import Format
-from upheld.language.syntax.ast import Directive, Program
+from upheld.language.ast import Directive, Program
 from upheld.language.syntax.parser import first_problems
 
 

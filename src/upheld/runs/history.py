@@ -7,7 +7,7 @@ from pathlib import Path
 from upheld.arguments import PATH_OR_NONE, checked
 from upheld.base.errors import Problem, UsageError
 from upheld.base.limits import Limits
-from upheld.language.syntax.ast import Program
+from upheld.language.ast import Program
 from upheld.materialisation.build import restore
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.feeds import no_feed

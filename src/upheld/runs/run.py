@@ -23,8 +23,8 @@ from upheld.facts.files.side_by_side import read_side_by_side
 from upheld.facts.rdf.formats import format_of, is_rdf
 from upheld.facts.rdf.reading import read as read_rdf
 from upheld.facts.rdf.writing import Written, prepared, statements_text
+from upheld.language.ast import Directive, Program
 from upheld.language.core import Core
-from upheld.language.syntax.ast import Directive, Program
 from upheld.language.syntax.confinement import outside
 from upheld.language.terms.vocabulary import QUAD, TRIPLE
 from upheld.materialisation.build import materialise_core, restore

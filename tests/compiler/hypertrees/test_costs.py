@@ -18,8 +18,8 @@ from upheld.compiler.hypertrees.estimates import Estimate, Table, estimate_atom,
 from upheld.compiler.hypertrees.hypergraph import Hypergraph, hypergraph_of
 from upheld.compiler.hypertrees.search.limit import Limit
 from upheld.compiler.hypertrees.search.width import hypertree_width
+from upheld.language.ast import Variable
 from upheld.language.core import Atom, Rule
-from upheld.language.syntax.ast import Variable
 from upheld.language.syntax.files import read_text
 
 COLLABORATOR = "pc(x, y) :- cw(x, z1), ca(x, z2), pc(z1, y), pc(z2, y)."

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tests.compiler.hypertrees.test_rewriting import read
 from upheld.compiler.hypertrees.estimates import Table
 from upheld.compiler.hypertrees.forecast import Forecast
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom
-from upheld.language.syntax.ast import Constant, Variable
 
 
 def forecast(text: str, **tables: Table) -> dict[str, Table]:

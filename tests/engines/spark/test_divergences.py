@@ -29,8 +29,8 @@ from upheld.compiler.compile import compile_program
 from upheld.compiler.strata import stratify
 from upheld.engines.spark.owners import Owners
 from upheld.engines.spark.tasks.wire import Wire, in_threads
+from upheld.language.ast import Variable
 from upheld.language.core import Atom
-from upheld.language.syntax.ast import Variable
 from upheld.language.syntax.files import read_text
 from upheld.language.values import normalise_float
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from upheld.language.syntax import rdfox, reserved, souffle
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Aggregate,
     Atom,
     Attribute,
@@ -33,6 +32,7 @@ from upheld.language.syntax.ast import (
     Variable,
     Wildcard,
 )
+from upheld.language.syntax import rdfox, reserved, souffle
 from upheld.language.syntax.directives import QUALIFIERS
 from upheld.language.syntax.parser import COMPARISONS, TERM
 from upheld.language.terms import vocabulary

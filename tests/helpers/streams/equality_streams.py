@@ -15,7 +15,7 @@ import upheld
 from upheld.base.errors import LimitReached, Problem
 from upheld.compiler.equality.equality import SAME_AS
 from upheld.facts.change import Change
-from upheld.language.syntax.ast import Program
+from upheld.language.ast import Program
 from upheld.materialisation.materialisation import Materialisation
 
 Triple = tuple[str, str, str]

@@ -11,9 +11,9 @@ from tests.helpers.streams.streams import facts_of
 from upheld.base.errors import UpheldError
 from upheld.explain.unfold import Rules
 from upheld.facts.updatefiles import fact_texts
+from upheld.language.ast import Constant
 from upheld.language.core import Atom, Core, Fact
 from upheld.language.core_text import atom_text, rule_text
-from upheld.language.syntax.ast import Constant
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise_core, restore
 from upheld.materialisation.materialisation import Materialisation

@@ -19,8 +19,8 @@ from tests.helpers.programs.strategies import (
     random_graph_case,
 )
 from upheld.compiler.compile import compile_program
+from upheld.language.ast import Variable
 from upheld.language.core import Atom, Core, Fact, Predicate, Rule
-from upheld.language.syntax.ast import Variable
 from upheld.language.syntax.files import read_text
 
 #: Holds every case; rules without a positive body atom take their case from it.

@@ -35,8 +35,8 @@ from upheld.base.errors import EvaluationError, FactsError, UpheldError
 from upheld.compiler.compile import compile_program
 from upheld.compiler.strata import stratify
 from upheld.facts.change import Change
+from upheld.language.ast import Program
 from upheld.language.core import Core, Fact
-from upheld.language.syntax.ast import Program
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise_core, restore
 from upheld.materialisation.materialisation import Materialisation

@@ -17,7 +17,7 @@ from tests.helpers.programs.syntax_trees import (
     dlog_terms,
 )
 from upheld.base.errors import ProgramError
-from upheld.language.syntax.ast import Call, Conjunction, Constant, Negation, Program, Test, Truth, Variable
+from upheld.language.ast import Call, Conjunction, Constant, Negation, Program, Test, Truth, Variable
 from upheld.language.syntax.files import read_file, read_query, read_text
 from upheld.language.syntax.printer import to_text
 

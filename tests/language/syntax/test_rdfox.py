@@ -8,7 +8,7 @@ import pytest
 
 import upheld
 from upheld.cli import main
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Atom,
     Call,
     Clause,

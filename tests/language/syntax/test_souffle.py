@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.cases import CASES
 from upheld.base.errors import ProgramError
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Atom,
     Attribute,
     Call,

@@ -23,7 +23,7 @@ from tests.helpers.programs.strategies import (
 from tests.helpers.streams.streams import NAMES, some_stratification
 from tests.reliability.programme import Run, goal
 from upheld.base.errors import EvaluationError
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Atom,
     Attribute,
     Call,

@@ -15,8 +15,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Aggregation, Apply, Atom, Builtin, Core, CoreTerm, Expression, Fact, Rule
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.values import NAN, Value
 
 Row = tuple[Value, ...]

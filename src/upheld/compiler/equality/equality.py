@@ -12,8 +12,8 @@ from dataclasses import replace
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.compiler.equality.equivalences import by_classes
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Aggregation, Atom, Core, CoreTerm, Fact, Predicate, Rule
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.terms.vocabulary import COLUMNS, TRIPLE
 from upheld.language.values import Value
 

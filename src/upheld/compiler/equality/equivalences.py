@@ -14,9 +14,9 @@ from dataclasses import replace
 from itertools import product
 
 from upheld.base.dataclass import dataclass
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Classing, Core, CoreTerm, Predicate, Rule
 from upheld.language.substitution import substitute_atom
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.values import Value
 
 

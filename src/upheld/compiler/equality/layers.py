@@ -29,11 +29,11 @@ from upheld.base.errors import Problem, ProgramError, quote
 from upheld.base.source import Span
 from upheld.compiler.equality.equality import Equality, constant_columns
 from upheld.compiler.strata import Stratification, stratify
+from upheld.language.ast import Constant, Variable
 from upheld.language.atom_patterns import pattern_of, share_an_instance
 from upheld.language.core import Aggregation, Atom, Builtin, Core, CoreTerm, Predicate, Rule
 from upheld.language.core_text import atom_text
 from upheld.language.substitution import substitute_atom, substitute_builtin, substitute_rule, substitute_term
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.values import Value
 
 #: A representative and another member of its class.

@@ -12,8 +12,8 @@ from math import prod
 from typing import Protocol
 
 from upheld.base.dataclass import dataclass
+from upheld.language.ast import Constant
 from upheld.language.core import Atom
-from upheld.language.syntax.ast import Constant
 
 #: An estimate of this many rows stands for more as well, so that costs stay finite.
 MOST = 1e200

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from math import prod
 
 from upheld.compiler.hypertrees.estimates import Table, estimate_atom, estimate_join
+from upheld.language.ast import Constant
 from upheld.language.core import Atom, Core, Rule
-from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
 
 #: Tells for each of some atoms the table of the explicit facts that have its constants.

@@ -25,9 +25,9 @@ from upheld.base.dataclass import dataclass
 from upheld.compiler.hypertrees.decomposition import Decomposition, is_complete, violations
 from upheld.compiler.hypertrees.hypergraph import hypergraph_of
 from upheld.compiler.hypertrees.literals import partial_literals
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Predicate, Rule
 from upheld.language.core_text import atom_text, builtin_text
-from upheld.language.syntax.ast import Constant, Variable
 
 #: Ways to begin the description of a node that are followed at once. With more, two nodes that are the same but for the
 #: order of atoms all alike may be described differently, and then are not shared.

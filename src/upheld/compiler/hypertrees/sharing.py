@@ -25,8 +25,8 @@ from upheld.base.dataclass import dataclass
 from upheld.compiler.hypertrees.cost import Costs
 from upheld.compiler.hypertrees.estimates import Statistics, Table, estimate_atom, estimate_join, table_of
 from upheld.compiler.hypertrees.rewriting import Nodes
+from upheld.language.ast import Variable
 from upheld.language.core import Atom, Builtin, Rule
-from upheld.language.syntax.ast import Variable
 
 #: Storing a row, and finding it again, costs as much as joining this many.
 STORED = 2.0

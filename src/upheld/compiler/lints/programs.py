@@ -7,18 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from upheld.base.errors import Problem, nearest, quote
 from upheld.base.source import Source
-from upheld.language.syntax.ast import (
-    Atom,
-    Call,
-    Clause,
-    Constant,
-    Formula,
-    Program,
-    Term,
-    Test,
-    nodes,
-    variables,
-)
+from upheld.language.ast import Atom, Call, Clause, Constant, Formula, Program, Term, Test, nodes, variables
 from upheld.language.terms.terms import number_of, string_of
 from upheld.language.terms.vocabulary import COLUMNS
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from upheld.base.errors import Problem, quote
 from upheld.base.source import Source, Span
+from upheld.language.ast import Clause, Constant, Program, Variable
 from upheld.language.core import Atom, Builtin, Core, Rule
-from upheld.language.syntax.ast import Clause, Constant, Program, Variable
 
 Place = tuple[Source, int]
 

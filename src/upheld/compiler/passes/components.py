@@ -11,20 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from upheld.language.ast import Atom, Call, Clause, Conjunction, Constant, Term, Test, Variable, Wildcard, variables
 from upheld.language.disjunction import Literal, literals
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import (
-    Atom,
-    Call,
-    Clause,
-    Conjunction,
-    Constant,
-    Term,
-    Test,
-    Variable,
-    Wildcard,
-    variables,
-)
 from upheld.language.syntax.printer import to_text
 from upheld.language.types.functors import SIGNATURES
 from upheld.language.wildcards import PREFIX

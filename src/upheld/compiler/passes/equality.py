@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from upheld.language.ast import Atom, Call, Clause, Conjunction, Constant, Negation, Term, Test, Variable
 from upheld.language.disjunction import Literal, literals
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import Atom, Call, Clause, Conjunction, Constant, Negation, Term, Test, Variable
 
 Substitution = dict[str, Term]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from upheld.base.errors import quote
+from upheld.language.ast import Atom, Clause, Conjunction, Declaration, Formula, Variable
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import Atom, Clause, Conjunction, Declaration, Formula, Variable
 
 
 def close_equivalences(draft: Draft) -> None:

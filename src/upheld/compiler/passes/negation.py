@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from upheld.language.ast import Atom, Conjunction, Disjunction, Exists, Formula, Grouping, Negation, Test, Truth, Values
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import (
-    Atom,
-    Conjunction,
-    Disjunction,
-    Exists,
-    Formula,
-    Grouping,
-    Negation,
-    Test,
-    Truth,
-    Values,
-)
 from upheld.language.types.functors import NEGATED
 
 

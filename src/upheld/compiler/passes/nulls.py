@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from upheld.base.errors import quote
+from upheld.language.ast import Atom, Clause, Conjunction, Constant, Negation, Term, Test, Variable, variables
 from upheld.language.disjunction import Literal, literals
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Negation, Term, Test, Variable, variables
 from upheld.language.types.columns import ColumnType
 
 #: Variables of a rule that may be null where it negates; each doubles the rules.

@@ -19,9 +19,7 @@ from dataclasses import replace
 from itertools import count
 
 from upheld.compiler.passes.negation import push_negation
-from upheld.language.disjunction import Literal, literals, split_disjunctions
-from upheld.language.draft import Draft
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Aggregate,
     Atom,
     Call,
@@ -39,6 +37,8 @@ from upheld.language.syntax.ast import (
     nodes,
     variables,
 )
+from upheld.language.disjunction import Literal, literals, split_disjunctions
+from upheld.language.draft import Draft
 from upheld.language.syntax.printer import to_text
 from upheld.language.types.records import Field, is_constructor
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from upheld.base.errors import Problem, count, nearest, quote
 from upheld.base.source import Span
+from upheld.language.ast import Atom, Clause, Constant, nodes
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import Atom, Clause, Constant, nodes
 
 
 def check_relations(draft: Draft) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from upheld.base.errors import nearest, quote
+from upheld.language.ast import Atom, Call, Clause, Negation, Term, Test, Variable, Wildcard, variables
 from upheld.language.disjunction import literals
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import Atom, Call, Clause, Negation, Term, Test, Variable, Wildcard, variables
 
 
 def check_safety(draft: Draft) -> None:

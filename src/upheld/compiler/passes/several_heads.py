@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from upheld.language.ast import Clause
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import Clause
 
 
 def split_heads(draft: Draft) -> None:

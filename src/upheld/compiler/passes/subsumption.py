@@ -16,19 +16,8 @@ from dataclasses import replace
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import count, nearest, quote
+from upheld.language.ast import Aggregate, Atom, Clause, Conjunction, Subsumption, Term, Test, Variable, Wildcard, nodes
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import (
-    Aggregate,
-    Atom,
-    Clause,
-    Conjunction,
-    Subsumption,
-    Term,
-    Test,
-    Variable,
-    Wildcard,
-    nodes,
-)
 
 #: Comparisons of the value that gives way with the other one, and the aggregate that is left.
 _KEEPS = {">": "min", ">=": "min", "<": "max", "<=": "max"}

@@ -41,8 +41,8 @@ from upheld.engines.memory.storage.partitions import Parts
 from upheld.engines.memory.storage.rehearsal import rehearse
 from upheld.engines.memory.storage.table import Table
 from upheld.facts.columns import Columns
+from upheld.language.ast import Constant
 from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
-from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
 
 

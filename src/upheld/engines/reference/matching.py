@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from upheld.algebra.instances import Binding, cheapest_first, evaluate_builtin, instantiate, is_ready, undefined, unify
 from upheld.base.dataclass import dataclass
+from upheld.language.ast import Constant
 from upheld.language.core import Atom, Builtin, Fact, Rule
-from upheld.language.syntax.ast import Constant
 from upheld.language.types.functors import Undefined
 from upheld.language.values import Value
 

@@ -13,8 +13,8 @@ from typing import Self
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, Instances, Profile, SetEngine
 from upheld.compiler.strata import Stratification, Stratum
+from upheld.language.ast import Constant
 from upheld.language.core import Atom, Fact
-from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
 
 Row = tuple[Value, ...]

@@ -22,8 +22,8 @@ from upheld.engines.spark.codec import AgreedCodec
 from upheld.engines.spark.joins.plans import Views
 from upheld.engines.spark.owners import Owners, Values
 from upheld.engines.spark.tasks.wire import Outbox, Parcel, Wire
+from upheld.language.ast import Constant
 from upheld.language.core import Apply, Core, Expression, Rule
-from upheld.language.syntax.ast import Constant
 
 #: Facts of one table, an array with a row of codes for each.
 Arrived = tuple[Table, Values]

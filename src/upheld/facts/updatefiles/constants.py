@@ -8,8 +8,8 @@ from upheld.base.errors import Problem, count, nearest, quote
 from upheld.base.source import Span
 from upheld.facts.columns import Row
 from upheld.facts.files.badrows import EXPECTED, column_name
+from upheld.language.ast import Atom, Call, Constant, Term, Variable
 from upheld.language.core import Predicate
-from upheld.language.syntax.ast import Atom, Call, Constant, Term, Variable
 from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.language.types.records import NotARecord, RecordType, canonical

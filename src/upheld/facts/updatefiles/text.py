@@ -21,9 +21,9 @@ from upheld.facts.updatefiles.constants import row_of, unknown_relation
 from upheld.facts.updatefiles.plain import PlainFacts
 from upheld.facts.updatefiles.streams import STDIN, name_of, parts_of
 from upheld.facts.updatefiles.transactions import Draft, Update
+from upheld.language.ast import Atom, Constant, Formula, Term
 from upheld.language.core import Predicate
 from upheld.language.syntax import parser as language
-from upheld.language.syntax.ast import Atom, Constant, Formula, Term
 from upheld.language.syntax.lexer import Token, string_value
 from upheld.language.syntax.parser import PROBLEM_LIMIT, Parser, first_problems, too_deep
 from upheld.language.syntax.rdfox import RDFoxParser

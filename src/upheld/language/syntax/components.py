@@ -18,7 +18,7 @@ from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, count, nearest, quote
 from upheld.base.limits import look
 from upheld.base.source import Span
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Atom,
     Attribute,
     Branch,

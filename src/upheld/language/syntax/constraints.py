@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from upheld.language.syntax.ast import Atom, Conjunction, Disjunction, Formula, Test, Variable, variables
+from upheld.language.ast import Atom, Conjunction, Disjunction, Formula, Test, Variable, variables
 
 
 def bound_variables(body: Formula) -> tuple[Variable, ...]:

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from upheld.base.errors import nearest, quote
 from upheld.base.source import Source, Span
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Atom,
     Attribute,
     Branch,

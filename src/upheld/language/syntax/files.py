@@ -10,7 +10,7 @@ from upheld.base.collector import collector_paused
 from upheld.base.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.base.limits import allow
 from upheld.base.source import Source, Span
-from upheld.language.syntax.ast import Formula, Program
+from upheld.language.ast import Formula, Program
 from upheld.language.syntax.confinement import outside
 from upheld.language.syntax.parser import Draft, Parser
 from upheld.language.syntax.rdfox import RDFoxParser

@@ -16,7 +16,7 @@ from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, quote
 from upheld.base.limits import look
 from upheld.base.source import Source, Span
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Aggregate,
     Atom,
     Call,

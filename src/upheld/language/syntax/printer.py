@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from upheld.language.printable import prints
-from upheld.language.syntax import directives, rdfox, reserved
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Aggregate,
     Atom,
     Attribute,
@@ -35,6 +33,8 @@ from upheld.language.syntax.ast import (
     Variable,
     Wildcard,
 )
+from upheld.language.printable import prints
+from upheld.language.syntax import directives, rdfox, reserved
 from upheld.language.syntax.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, TIGHTEST
 from upheld.language.terms import vocabulary
 from upheld.language.types.columns import ColumnType

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from upheld.base.errors import Problem, nearest, quote
 from upheld.base.source import Source, Span
-from upheld.language.syntax.ast import (
-    Call,
-    Constant,
-    Term,
-)
+from upheld.language.ast import Call, Constant, Term
 from upheld.language.syntax.lexer import NUMBER_LENGTH, Scanner, Token, string_value
 from upheld.language.syntax.parser import PREFIX, Draft, Parser
 from upheld.language.terms import ntriples

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from upheld.base.errors import Problem, count, nearest, quote
 from upheld.base.source import Source, Span
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Atom,
     Call,
     Conjunction,

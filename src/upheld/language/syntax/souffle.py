@@ -9,7 +9,7 @@ from math import isinf
 from upheld.base.errors import nearest, quote
 from upheld.base.limits import look
 from upheld.base.source import Source, Span
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Aggregate,
     Atom,
     Call,

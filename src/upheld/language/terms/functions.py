@@ -21,6 +21,7 @@ from upheld.base.dataclass import dataclass
 from upheld.language.terms import datatypes, temporal
 from upheld.language.terms.iris import resolve
 from upheld.language.terms.ntriples import NotATerm, iri, language_tag
+from upheld.language.terms.regex import NotARegex, replaced, with_flags
 from upheld.language.terms.temporal import EXACT, Moment
 from upheld.language.terms.terms import RDF, XSD, NoValue, boolean, literal, parts, to_double, unescape
 from upheld.language.terms.values import (
@@ -39,7 +40,6 @@ from upheld.language.terms.values import (
     typed_value,
     value_of,
 )
-from upheld.language.types.regex import NotARegex, replaced, with_flags
 
 Thunk = Callable[[], str]
 

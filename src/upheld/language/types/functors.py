@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, quote
+from upheld.language.terms.regex import NotARegex, matches
 from upheld.language.types import dates, records
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, rescaled
 from upheld.language.types.primitive import FLOAT, INT64_MAX, INTEGER, INTEGER_RANGES, UINT64_MAX, float_text
-from upheld.language.types.regex import NotARegex, matches
 from upheld.language.values import NAN, Value, normalise_float
 
 NUMERIC = frozenset({"number", "unsigned", "float"})

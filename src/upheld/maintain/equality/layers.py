@@ -29,8 +29,8 @@ from upheld.base.statistics import phase
 from upheld.compiler.equality.equality import Equality
 from upheld.compiler.equality.layers import LOOP, MEMBER, Layers, has_layers, layers
 from upheld.compiler.strata import Stratification
+from upheld.language.ast import Variable
 from upheld.language.core import Atom, Core, Rule
-from upheld.language.syntax.ast import Variable
 from upheld.maintain.adaptive import by_strata, forecast_of_all, has_started_again
 from upheld.maintain.aggregates import aggregates
 from upheld.maintain.backward import Abort

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from upheld.algebra.equality import Classes, RulesOfClasses
 from upheld.compiler.equality.equality import CONSTANTS, Equality
+from upheld.language.ast import Constant
 from upheld.language.core import Atom, Core, Rule
-from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
 
 

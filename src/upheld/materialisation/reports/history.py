@@ -14,9 +14,9 @@ from upheld.explain import Explanation, Proof
 from upheld.explain.explanation import LEVELS_SHOWN
 from upheld.facts.change import ByRelation, Change
 from upheld.facts.relation import Relation
+from upheld.language.ast import Constant
 from upheld.language.core import Atom, Fact, Rule
 from upheld.language.core_text import atom_text, rule_text
-from upheld.language.syntax.ast import Constant
 from upheld.materialisation.persistence.feeds import FEW, Feed, Noted, Programs, keep_own_codes
 
 #: Updates that are remembered, and facts that these have changed altogether.

@@ -9,9 +9,9 @@ from upheld.base.errors import Problem, quote
 from upheld.explain import Explanation
 from upheld.facts.columns import Row
 from upheld.facts.relation import Relation
+from upheld.language.ast import Constant
 from upheld.language.core import Atom, Fact
 from upheld.language.core_text import atom_text
-from upheld.language.syntax.ast import Constant
 from upheld.language.types.primitive import sorted_rows
 
 #: Facts that an error shows of each kind, and levels of the proof of the first one.

@@ -11,8 +11,8 @@ from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError
 from upheld.compiler.edits import Edit, edit, evaluated, other_types, replacing
 from upheld.facts.columns import Row
+from upheld.language.ast import Program
 from upheld.language.core import Core, Fact, Predicate, Rule
-from upheld.language.syntax.ast import Program
 from upheld.maintain.rule_changes import Plan, Rules, plan
 from upheld.maintain.update import State
 from upheld.materialisation.programs import parse

@@ -8,8 +8,8 @@ from dataclasses import replace
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.facts.columns import Columns, Row
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Predicate, Rule
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.values import Value
 
 #: No dialect lets a user write such a name.

@@ -24,7 +24,7 @@ from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.facts.files.replacement import Replacement, unwritable
 from upheld.facts.rdf.reading import read
-from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Term, Variable
+from upheld.language.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Term, Variable
 from upheld.language.syntax.printer import to_text
 from upheld.language.terms.terms import literal
 from upheld.language.terms.vocabulary import PREFIXES, TRIPLE

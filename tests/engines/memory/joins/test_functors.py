@@ -10,8 +10,8 @@ import pytest
 
 from upheld.engines.memory.joins.functors import Batch, evaluate, holds
 from upheld.engines.memory.storage.codec import Codec
+from upheld.language.ast import Variable
 from upheld.language.core import Apply, Builtin
-from upheld.language.syntax.ast import Variable
 from upheld.language.types.functors import SIGNATURES, Functor, Undefined, constraint, functor
 from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX
 from upheld.language.values import NAN, Value

@@ -33,10 +33,7 @@ from upheld.compiler.passes.negation import push_negation
 from upheld.compiler.passes.nested.bindings import alternatives, enter_bindings, is_relation, with_variables
 from upheld.compiler.passes.records import PREFIX as RECORD
 from upheld.compiler.passes.safety import bound_variables
-from upheld.language.core import Aggregation
-from upheld.language.disjunction import Literal, literals, split_disjunctions
-from upheld.language.draft import Draft
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Aggregate,
     Atom,
     Call,
@@ -53,6 +50,9 @@ from upheld.language.syntax.ast import (
     nodes,
     variables,
 )
+from upheld.language.core import Aggregation
+from upheld.language.disjunction import Literal, literals, split_disjunctions
+from upheld.language.draft import Draft
 from upheld.language.syntax.printer import to_text
 from upheld.language.types.aggregates import COLUMNS, ZERO_OF_NOTHING
 from upheld.language.wildcards import PREFIX as WILDCARD

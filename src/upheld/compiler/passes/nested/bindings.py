@@ -9,18 +9,9 @@ from typing import TypeGuard
 
 from upheld.base.source import Span
 from upheld.compiler.passes.negation import push_negation
+from upheld.language.ast import Atom, Clause, Conjunction, Formula, Program, Term, Variable, Wildcard
 from upheld.language.disjunction import split_disjunctions
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import (
-    Atom,
-    Clause,
-    Conjunction,
-    Formula,
-    Program,
-    Term,
-    Variable,
-    Wildcard,
-)
 from upheld.language.wildcards import PREFIX as WILDCARD
 
 #: The prefix of columns for each `_` in a body. No dialect lets a user write such names.

@@ -21,9 +21,7 @@ from dataclasses import replace
 from upheld.base.errors import quote
 from upheld.compiler.passes.nested.bindings import ANYTHING, alternatives, enter_bindings, is_relation, with_variables
 from upheld.compiler.passes.safety import bound_variables
-from upheld.language.core import Aggregation
-from upheld.language.draft import Draft
-from upheld.language.syntax.ast import (
+from upheld.language.ast import (
     Atom,
     Clause,
     Conjunction,
@@ -41,6 +39,8 @@ from upheld.language.syntax.ast import (
     Wildcard,
     variables,
 )
+from upheld.language.core import Aggregation
+from upheld.language.draft import Draft
 from upheld.language.syntax.printer import to_text
 from upheld.language.types.aggregates import COLUMNS
 

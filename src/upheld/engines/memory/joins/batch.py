@@ -31,8 +31,8 @@ from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.partitions import Part
 from upheld.engines.memory.storage.table import Table
+from upheld.language.ast import Variable
 from upheld.language.core import Apply, Atom, Builtin, Rule
-from upheld.language.syntax.ast import Variable
 
 #: Pairs that a probe for a single binding may write.
 _LEAST_ROOM = 1024

@@ -25,8 +25,8 @@ from upheld.engines.memory.plans.plan import HEIGHT, Plan
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.table import Table, key_slots
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Rule
-from upheld.language.syntax.ast import Constant, Variable
 
 #: The shape of a rule: the predicates of two atoms, the columns of the first with constants, and
 #: for each column of the second the column of the first that has its value, or -1 where it has a constant.

@@ -18,8 +18,8 @@ from upheld.algebra.instances import Binding
 from upheld.algebra.instances import evaluate as value_of
 from upheld.base.limits import MUCH, reserve
 from upheld.engines.memory.storage.codec import Codec, Codes
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Builtin, Expression, expression_variables
-from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.terms.terms import NoValue
 from upheld.language.types.functors import Functor, Undefined, constraint
 from upheld.language.types.primitive import INTEGER_RANGES

@@ -26,9 +26,9 @@ from upheld.engines.memory.sets.truth_tables import selected
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
+from upheld.language.ast import Variable
 from upheld.language.core import Atom, Predicate, Rule
 from upheld.language.core_text import atom_text
-from upheld.language.syntax.ast import Variable
 
 T = TypeVar("T")
 

@@ -28,8 +28,8 @@ from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.arrays import Rows, each_once, key_view
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import Table
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom
-from upheld.language.syntax.ast import Constant, Variable
 
 #: Rows of a delta that are joined to see what becomes of them, and rows from which on that is worth while.
 TRIAL, FEWEST = 128, 512

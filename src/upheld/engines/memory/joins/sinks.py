@@ -21,8 +21,8 @@ from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.pairs.shape import PairShape, rectangle
 from upheld.engines.memory.storage.table import Table
+from upheld.language.ast import Variable
 from upheld.language.core import Atom
-from upheld.language.syntax.ast import Variable
 
 
 def head_sink(collected: Collected, plan: Plan, reject: Spelling | None, start: Table | None, work: int) -> HeadSink:

@@ -26,8 +26,8 @@ from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import LOWEST, Literal, Plan
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
+from upheld.language.ast import Variable
 from upheld.language.core import Atom, Rule
-from upheld.language.syntax.ast import Variable
 
 
 class Run(Protocol):

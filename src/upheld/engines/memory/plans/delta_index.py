@@ -16,8 +16,8 @@ from upheld.base.dataclass import dataclass
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import Table
+from upheld.language.ast import Constant
 from upheld.language.core import Atom, Rule
-from upheld.language.syntax.ast import Constant
 
 #: So few different constants are looked for one by one; for more, the values that occur are looked up.
 _FEW = 8

@@ -22,9 +22,9 @@ from upheld.engines.memory.plans.order import best_order
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.partitions import Part, Parts
 from upheld.engines.memory.storage.table import Table
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Rule
 from upheld.language.patterns import follows
-from upheld.language.syntax.ast import Constant, Variable
 
 Places = npt.NDArray[np.int64]
 

@@ -81,8 +81,8 @@ from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.partitions import Part
 from upheld.engines.memory.storage.table import Table
+from upheld.language.ast import Constant
 from upheld.language.core import Atom, Rule
-from upheld.language.syntax.ast import Constant
 
 Numbers = npt.NDArray[np.int64]
 

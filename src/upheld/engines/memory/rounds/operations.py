@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from upheld.engines.memory.plans.plan import BuiltinStep
 from upheld.engines.memory.rounds.records import AT_MOST, COPY, EQUAL, LESS, MINUS, PLUS, TIMES, UNEQUAL
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Expression
-from upheld.language.syntax.ast import Constant, Variable
 
 #: A constant, or the name of a variable or of the result of an operation before.
 Operand = Constant | str

@@ -18,8 +18,8 @@ from upheld.engines.memory.sets.truth_tables import Truth, selected
 from upheld.engines.memory.storage.arrays import FLAGS, Rows, distinct_values
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import Table
+from upheld.language.ast import Constant
 from upheld.language.core import Atom
-from upheld.language.syntax.ast import Constant
 
 #: Lists of rows from which on one call for all of them is faster than one for each, and rows of a list, on average,
 #: from which on it is not: to put the lists together takes longer than the calls.

@@ -18,9 +18,9 @@ from upheld.engines.memory.storage.atom_classes import Grouping, Groupings
 from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import Table
+from upheld.language.ast import Constant
 from upheld.language.atom_patterns import Pattern, has_distinct_variables
 from upheld.language.core import Atom, CoreTerm
-from upheld.language.syntax.ast import Constant
 
 
 class Part:

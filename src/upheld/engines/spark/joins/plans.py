@@ -18,8 +18,8 @@ from upheld.algebra.instances import GENERATOR, cheapest_first, effort, is_ready
 from upheld.base.dataclass import dataclass
 from upheld.compiler.strata import Stratum
 from upheld.engines.memory.plans.plan import Literal, Place, Plan, Planner
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, CoreTerm, Rule
-from upheld.language.syntax.ast import Constant, Variable
 
 
 class Target(NamedTuple):

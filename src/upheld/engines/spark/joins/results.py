@@ -15,8 +15,8 @@ from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.owners import Values
 from upheld.engines.spark.tasks.wire import Outbox
+from upheld.language.ast import Constant
 from upheld.language.core import Rule
-from upheld.language.syntax.ast import Constant
 
 #: Puts the results of a plan into an outbox, given the number of its rule and a batch of bindings.
 End = Callable[[Context, int, Plan, Codes, int, Outbox], None]

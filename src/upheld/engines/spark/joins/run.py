@@ -31,8 +31,8 @@ from upheld.engines.spark.joins.undefined import Doomed, LegJoin, judge
 from upheld.engines.spark.owners import Values
 from upheld.engines.spark.sets.sets import PartitionedSet
 from upheld.engines.spark.tasks.wire import Outbox
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Rule
-from upheld.language.syntax.ast import Constant, Variable
 
 
 class Run:

@@ -12,8 +12,8 @@ from upheld.base.source import Source
 from upheld.compiler.strata import Stratification, Stratum
 from upheld.engines.spark.tasks.functors import Taught, functors_of
 from upheld.engines.spark.tasks.held import EngineOfAll, Held
+from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Rule
-from upheld.language.syntax.ast import Constant, Variable
 
 #: How many rules, tuples of rules and stratifications tasks keep: the driver sends each of them once.
 _MOST_KEPT = 1 << 14

@@ -16,8 +16,8 @@ from upheld.engines.memory.rounds.bytecode import Bench, Numbers, RoundCode, Sta
 from upheld.engines.memory.rounds.driver import MOST_STARTS
 from upheld.engines.memory.sets.expressions import nothing
 from upheld.engines.memory.storage.table import Table
+from upheld.language.ast import Variable
 from upheld.language.core import Atom, Rule
-from upheld.language.syntax.ast import Variable
 
 
 class Starts(NamedTuple):

@@ -12,23 +12,13 @@ from collections.abc import Sequence
 
 from upheld.base.errors import count, nearest, quote
 from upheld.base.source import Span
+from upheld.language.ast import Atom, Call, Clause, Constant, FunctorDeclaration, Negation, Term, Test, Variable
 from upheld.language.core import Aggregation
 from upheld.language.disjunction import literals
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import (
-    Atom,
-    Call,
-    Clause,
-    Constant,
-    FunctorDeclaration,
-    Negation,
-    Term,
-    Test,
-    Variable,
-)
+from upheld.language.inference.declared import TypeTable
 from upheld.language.types.aggregates import COLUMNS, is_of_terms
 from upheld.language.types.columns import ColumnType, column_type, plain_name
-from upheld.language.types.declared import TypeTable
 from upheld.language.types.functors import (
     ALL,
     CONSTRAINTS,

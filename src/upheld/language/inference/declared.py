@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from upheld.base.errors import nearest, quote
 from upheld.base.source import Span
+from upheld.language.ast import Branch, TypeDeclaration
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import Branch, TypeDeclaration
 from upheld.language.types.columns import CODED, MOST_DIGITS, NULLS, column_type, plain_name
 from upheld.language.types.records import RECORD, RecordType
 

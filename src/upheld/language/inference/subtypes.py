@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from upheld.base.errors import quote
 from upheld.base.source import Span
+from upheld.language.ast import Atom, Clause, Negation, Test, Variable
 from upheld.language.disjunction import literals
 from upheld.language.draft import Draft
-from upheld.language.syntax.ast import Atom, Clause, Negation, Test, Variable
-from upheld.language.types.inference import Inference
+from upheld.language.inference.inference import Inference
 
 Source = tuple[frozenset[str], str, Span | None]
 

@@ -1,0 +1,1 @@
+"""The types of columns and variables: declared, inferred, and subtypes."""
