@@ -33,7 +33,7 @@ from benchmarks.report.goal import ANSWER
 from benchmarks.report.subjects.updates import goals_of_updates, typical
 from benchmarks.workloads.graphs import Facts
 from benchmarks.workloads.updates import BOOKKEEPING, WORKLOADS, Batch, Cell, Maintained
-from upheld.engines.memory.codegen import hot_rules
+from upheld.engines.memory.joins import hot_rules
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.maintain.bookkeeping import Traced
 

@@ -26,7 +26,7 @@ from upheld.base.errors import EvaluationError, FactsError, LimitReached
 from upheld.base.interruptions import interrupted_once, uninterrupted
 from upheld.base.limits import Limits
 from upheld.engines import ENGINES
-from upheld.engines.memory.counters.counting import numbered
+from upheld.engines.memory.bags.counting import numbered
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.rounds import interpreter

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.engines.memory.storage.test_compaction import always
+from tests.engines.memory.test_compaction import always
 from upheld.base.errors import LimitReached
 from upheld.base.limits import Limits
 from upheld.maintain.registry import ALGORITHMS

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from tests.engines.memory.codegen.test_hot_rules import COMPILED, hot, wait
+from tests.engines.memory.joins.test_hot_rules import COMPILED, hot, wait
 from tests.helpers.programs.strategies import Case, Update, cases, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
 from upheld.base import threads as threads_module

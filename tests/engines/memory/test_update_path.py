@@ -15,13 +15,13 @@ from tests.engines.memory.kernels.kernel_rows import MODULE_OF, PARTS
 from upheld.algebra.sets import derive, derive_bag, settle, supports
 from upheld.compiler.compile import compile_program
 from upheld.compiler.strata import stratify
+from upheld.engines.memory.compaction import Reclaiming
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.joins.few_facts import FewFacts
 from upheld.engines.memory.plans.plan import Planner
 from upheld.engines.memory.sets.truth_tables import TruthTables
 from upheld.engines.memory.storage.arrays import key_view
-from upheld.engines.memory.storage.compaction import Reclaiming
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Core
 from upheld.language.syntax.files import read_text

@@ -16,9 +16,10 @@ from upheld.base.interruptions import uninterrupted
 from upheld.base.threads import ONE_THREAD, Threads
 from upheld.compiler.equality.equality import Equality
 from upheld.compiler.strata import classes_of_atoms
-from upheld.engines.memory.context import Context
+from upheld.engines.memory.bags.bags import Group, MemoryBag, MemoryInstances
+from upheld.engines.memory.bags.search import MemorySearch
+from upheld.engines.memory.compaction import Reclaiming
 from upheld.engines.memory.counters.aggregates import MemoryAggregate
-from upheld.engines.memory.counters.bags import Group, MemoryBag, MemoryInstances
 from upheld.engines.memory.counters.numbers import KeptTools, MemoryNumbers, MemoryRanks, columns_of
 from upheld.engines.memory.counters.trace import MemoryTrace
 from upheld.engines.memory.equality.classes import MemoryClasses
@@ -26,17 +27,16 @@ from upheld.engines.memory.equality.equivalences import MemoryGroups
 from upheld.engines.memory.joins.batch import FunctionSink, Sink, row_of
 from upheld.engines.memory.joins.derivation import Derivation
 from upheld.engines.memory.joins.matching import Matcher
-from upheld.engines.memory.joins.search import MemorySearch
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.engines.memory.plans.plan import Plan
 from upheld.engines.memory.plans.where import Where
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, load_codes, nothing, own_set
 from upheld.engines.memory.sets.journal import Mark
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.storage.arrays import BITS
 from upheld.engines.memory.storage.atom_classes import Groupings
 from upheld.engines.memory.storage.codec import Codec, Codes, is_text
-from upheld.engines.memory.storage.compaction import Reclaiming
 from upheld.engines.memory.storage.partitions import Parts
 from upheld.engines.memory.storage.rehearsal import rehearse
 from upheld.engines.memory.storage.table import Table

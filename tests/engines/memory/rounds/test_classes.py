@@ -18,9 +18,9 @@ from tests.helpers.streams.equality_streams import (
     recomputed,
 )
 from upheld.compiler.equality.equality import SAME_AS
-from upheld.engines.memory.rounds import many_rules
+from upheld.engines.memory.bytecode import many_rules
+from upheld.engines.memory.bytecode.records import OUTCOME, ROUNDS, TOO_LARGE
 from upheld.engines.memory.rounds.classes import code, connection_kernel, connections, driver, kernel
-from upheld.engines.memory.rounds.records import OUTCOME, ROUNDS, TOO_LARGE
 from upheld.materialisation.materialisation import Materialisation
 
 FUNCTIONAL = "[?y, owl:sameAs, ?z] :- [?x, :R, ?y], [?x, :R, ?z]."

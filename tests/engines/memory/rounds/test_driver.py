@@ -11,9 +11,9 @@ import upheld
 from tests.engines.memory.storage.test_table import assert_whole
 from tests.helpers.streams.streams import Stream, random_stream
 from upheld.base.errors import EvaluationError, FactsError, LimitReached
+from upheld.engines.memory.bytecode.records import ROUNDS
 from upheld.engines.memory.counters.numbers import MemoryRanks
 from upheld.engines.memory.rounds import driver, interpreter
-from upheld.engines.memory.rounds.records import ROUNDS
 from upheld.engines.memory.rounds.strata import small_strata
 from upheld.materialisation.materialisation import Materialisation
 

@@ -14,11 +14,11 @@ import upheld
 from tests.engines.memory.storage.test_table import assert_whole
 from tests.helpers.streams.streams import Stream, random_stream
 from upheld.base.errors import EvaluationError, FactsError, LimitReached
-from upheld.engines.memory.counters.bags import MemoryInstances
-from upheld.engines.memory.rounds import bytecode
+from upheld.engines.memory.bags.bags import MemoryInstances
+from upheld.engines.memory.bytecode import encoder as bytecode
+from upheld.engines.memory.bytecode.records import GREW, TOO_LARGE, WANTS_ROOM
 from upheld.engines.memory.rounds.levels import driver, kernel
 from upheld.engines.memory.rounds.levels.records import LOGGED_ADDED, OUTCOME
-from upheld.engines.memory.rounds.records import GREW, TOO_LARGE, WANTS_ROOM
 from upheld.materialisation.materialisation import Materialisation
 
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."

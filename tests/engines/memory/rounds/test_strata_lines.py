@@ -11,7 +11,7 @@ import numpy as np
 
 import upheld
 from upheld.algebra.reached import Reached
-from upheld.engines.memory.rounds.records import COUNT, KNOWN_ROWS, OF_TABLE
+from upheld.engines.memory.bytecode.records import COUNT, KNOWN_ROWS, OF_TABLE
 from upheld.engines.memory.rounds.strata import due, small_strata
 from upheld.engines.memory.rounds.strata.buffers import Buffers
 from upheld.engines.memory.rounds.strata.code import StrataCode

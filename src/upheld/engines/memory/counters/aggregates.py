@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from upheld.algebra.aggregates import overflow
 from upheld.algebra.sets import FactSet
-from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.lookup import rows_with
 from upheld.engines.memory.kernels import aggregates as kernels
 from upheld.engines.memory.kernels import hashing
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set
 from upheld.engines.memory.storage.arrays import Rows, slots_for
 from upheld.engines.memory.storage.codec import Codes

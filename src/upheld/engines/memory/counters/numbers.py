@@ -17,13 +17,13 @@ from upheld.algebra.reached import Reached
 from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.compiler.strata import Stratification, Stratum
-from upheld.engines.memory.counters.bags import MemoryBag, own_bag, own_instances
-from upheld.engines.memory.counters.counting import Counting, CountTaker, numbered
-from upheld.engines.memory.counters.pair_counts import CountedPairs
+from upheld.engines.memory.bags.bags import MemoryBag, own_bag, own_instances
+from upheld.engines.memory.bags.counting import Counting, CountTaker, numbered
+from upheld.engines.memory.bags.pair_counts import CountedPairs
+from upheld.engines.memory.bytecode.encoder import Columns
 from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import counts as count_kernels
-from upheld.engines.memory.rounds.bytecode import Columns
 from upheld.engines.memory.rounds.driver import SmallRounds
 from upheld.engines.memory.rounds.strata.small_strata import SmallStrata
 from upheld.engines.memory.sets.collected import Collected, MadeRows

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from upheld.algebra.counters import Agenda
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.compiler.strata import Stratum
-from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_bag, own_instances
-from upheld.engines.memory.counters.counting import numbered
+from upheld.engines.memory.bags.bags import Group, MemoryInstances, own_bag, own_instances
+from upheld.engines.memory.bags.counting import numbered
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.plans.plan import Place

@@ -13,8 +13,8 @@ from upheld.algebra.expansion import Rows
 from upheld.algebra.rounds import ClassesRoundByRound
 from upheld.algebra.sets import FactSet
 from upheld.compiler.equality.equality import Equality, constant_columns
-from upheld.engines.memory.counters.bags import MemoryBag
-from upheld.engines.memory.counters.counting import Counts
+from upheld.engines.memory.bags.bags import MemoryBag
+from upheld.engines.memory.bags.counting import Counts
 from upheld.engines.memory.equality.code_sets import CodeSet, connected, is_one, mention, own_codes, spread
 from upheld.engines.memory.equality.membership import NOBODY, Flags, Membership
 from upheld.engines.memory.equality.shown import changed, expanded

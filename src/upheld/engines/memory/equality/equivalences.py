@@ -8,9 +8,9 @@ import numpy.typing as npt
 from upheld.algebra.expansion import Expansions
 from upheld.algebra.pairs import pairs_between, pairs_within
 from upheld.algebra.sets import FactSet
-from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.lookup import rows_with
 from upheld.engines.memory.kernels import components
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
 from upheld.engines.memory.storage.arrays import Rows as RowNumbers

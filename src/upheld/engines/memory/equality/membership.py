@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from upheld.compiler.equality.equality import constant_columns
-from upheld.engines.memory.context import Context
 from upheld.engines.memory.equality.code_sets import Flags, mention
 from upheld.engines.memory.sets.collected import MadeRows
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table

@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from upheld.base.dataclass import dataclass
 from upheld.base.interruptions import uninterrupted
-from upheld.engines.memory.context import Context
+from upheld.engines.memory.bytecode import many_rules
+from upheld.engines.memory.bytecode.encoder import Bench, Columns, Numbers, PlanCode, Start
+from upheld.engines.memory.bytecode.records import COUNT, END, LINES, OUTCOME, TOO_MANY, UNCOUNTED, WANTED
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.delta_index import Occurrence
 from upheld.engines.memory.plans.plan import AtomStep, Place, Plan
-from upheld.engines.memory.rounds import many_rules
-from upheld.engines.memory.rounds.bytecode import Bench, Columns, Numbers, PlanCode, Start
-from upheld.engines.memory.rounds.records import COUNT, END, LINES, OUTCOME, TOO_MANY, UNCOUNTED, WANTED
 from upheld.engines.memory.sets.collected import Collected, never_counted, too_many_derivations
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.truth_tables import EVERYTHING, Truth
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table

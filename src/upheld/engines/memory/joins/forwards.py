@@ -11,7 +11,7 @@ import numpy as np
 from upheld.algebra.meter import Reports
 from upheld.compiler.hypertrees.jointree import Tree
 from upheld.compiler.strata import Stratum
-from upheld.engines.memory.context import Context
+from upheld.engines.memory.bytecode.encoder import Start
 from upheld.engines.memory.joins.batch import Join, Sink, row_of
 from upheld.engines.memory.joins.bulk_copy import Copying
 from upheld.engines.memory.joins.sinks import HeadSink
@@ -20,7 +20,7 @@ from upheld.engines.memory.joins.threads.rule_groups import Job
 from upheld.engines.memory.plans.delta_index import Occurrence
 from upheld.engines.memory.plans.plan import HEIGHT, LOWEST, AtomStep, Literal, Place, Plan
 from upheld.engines.memory.plans.where import Where
-from upheld.engines.memory.rounds.bytecode import Start
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.truth_tables import selected
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table

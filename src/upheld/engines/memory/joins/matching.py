@@ -9,7 +9,7 @@ from typing import TypeVar
 from upheld.algebra.meter import Reports
 from upheld.compiler.hypertrees.jointree import Tree, tree_of
 from upheld.compiler.strata import Stratum
-from upheld.engines.memory.context import Context
+from upheld.engines.memory.bytecode.encoder import Start
 from upheld.engines.memory.joins.batch import ROW, FunctionSink, Join, Sink, batches
 from upheld.engines.memory.joins.bulk_copy import Copies, Together, forward_copies
 from upheld.engines.memory.joins.few_facts import LEAST_ATOMS, MOST_FACTS, MOST_PAIRS, FewFacts, Taker, Task
@@ -19,8 +19,8 @@ from upheld.engines.memory.plans.delta_index import DeltaIndex, Occurrence
 from upheld.engines.memory.plans.plan import Literal, Place, Plan, Planner
 from upheld.engines.memory.plans.text import plan_lines
 from upheld.engines.memory.plans.where import Where
-from upheld.engines.memory.rounds.bytecode import Start
 from upheld.engines.memory.sets.collected import Collected, never_counted
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import MemorySet
 from upheld.engines.memory.sets.truth_tables import selected
 from upheld.engines.memory.storage.arrays import Rows

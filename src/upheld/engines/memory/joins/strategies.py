@@ -14,16 +14,16 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from upheld.compiler.hypertrees.jointree import Tree
-from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, GENERIC, Quickest, Runners
-from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.batch import Join, batches
 from upheld.engines.memory.joins.bulk_copy import Copying
+from upheld.engines.memory.joins.hot_rules import FEWEST_BINDINGS, GENERIC, Quickest, Runners
 from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET
 from upheld.engines.memory.joins.semijoin import Reduced, Reduction, may_pay, pays, split
 from upheld.engines.memory.joins.sinks import HeadsOnly
 from upheld.engines.memory.joins.threads import chunks
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import LOWEST, Literal, Plan
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
 from upheld.language.ast import Variable

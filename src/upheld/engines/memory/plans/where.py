@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from upheld.algebra.sets import FactSet, Own
-from upheld.engines.memory.context import Context
 from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.sets.bits import WIDEST
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import MemorySet, narrow, own_set
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth, selected
 from upheld.engines.memory.storage.arrays import Rows

@@ -15,15 +15,8 @@ import numpy.typing as npt
 
 from upheld.base.interruptions import uninterrupted
 from upheld.compiler.strata import Stratum
-from upheld.engines.memory.context import Context
-from upheld.engines.memory.joins.matching import Matcher
-from upheld.engines.memory.kernels import flags as flag_kernels
-from upheld.engines.memory.kernels.addresses import address_of
-from upheld.engines.memory.plans.plan import Place
-from upheld.engines.memory.plans.where import Where
-from upheld.engines.memory.rounds import interpreter
-from upheld.engines.memory.rounds.bytecode import MOST_HANDLED, Bench, Columns, Numbers, RoundCode, by_table
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode.encoder import MOST_HANDLED, Bench, Columns, Numbers, RoundCode, by_table
+from upheld.engines.memory.bytecode.records import (
     BEGIN,
     END,
     INSTANCES,
@@ -41,7 +34,14 @@ from upheld.engines.memory.rounds.records import (
     UNCOUNTED,
     WANTED,
 )
+from upheld.engines.memory.joins.matching import Matcher
+from upheld.engines.memory.kernels import flags as flag_kernels
+from upheld.engines.memory.kernels.addresses import address_of
+from upheld.engines.memory.plans.plan import Place
+from upheld.engines.memory.plans.where import Where
+from upheld.engines.memory.rounds import interpreter
 from upheld.engines.memory.sets.collected import never_counted, too_many_derivations
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, nothing
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import Spelling

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int32, write_uint16
-from upheld.engines.memory.kernels.counts import LARGEST
-from upheld.engines.memory.kernels.hashing import GROUP
-from upheld.engines.memory.kernels.jit import inner_kernel, kernel
-from upheld.engines.memory.rounds.instances import instances_of_group
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode.instances import instances_of_group
+from upheld.engines.memory.bytecode.records import (
     AT,
     BEGIN,
     COUNT,
@@ -54,7 +50,11 @@ from upheld.engines.memory.rounds.records import (
     WANTED,
     WANTS_ROOM,
 )
-from upheld.engines.memory.rounds.tables import change_flags, enter_row, flags_of, look_up_heads, slot_of
+from upheld.engines.memory.bytecode.tables import change_flags, enter_row, flags_of, look_up_heads, slot_of
+from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int32, write_uint16
+from upheld.engines.memory.kernels.counts import LARGEST
+from upheld.engines.memory.kernels.hashing import GROUP
+from upheld.engines.memory.kernels.jit import inner_kernel, kernel
 
 
 @inner_kernel

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from upheld.base.errors import EvaluationError, FactsError, Problem, quote
 from upheld.base.interruptions import uninterrupted
-from upheld.engines.memory.context import Context
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.sets.bit_matrix import FEWEST_ROWS, NO_PAIRS, DenseBits, dense_bits
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.journal import Used
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.engines.memory.storage import regions

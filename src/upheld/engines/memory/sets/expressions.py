@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from upheld.algebra.sets import FactSet, Profile, SetEngine
 from upheld.compiler.strata import Stratification, Stratum
-from upheld.engines.memory.context import Context
 from upheld.engines.memory.sets.bit_matrix import DenseBits
 from upheld.engines.memory.sets.bits import WIDEST
 from upheld.engines.memory.sets.collected import Collected
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.rows_by_table import numbered_rows, profile, selected_rows, set_bit
 from upheld.engines.memory.sets.truth_tables import NO_FACTS, NOTHING, Spelling, Truth, selected
 from upheld.engines.memory.storage.arrays import Rows, each_once

@@ -10,9 +10,9 @@ import numpy as np
 
 from upheld.algebra.sets import FactSet
 from upheld.base.interruptions import uninterrupted
-from upheld.engines.memory.context import Context
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.sets.bit_matrix import DenseBits, clustered_bits, dense_bits
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import NO_ROWS, MemorySet, Settled, own_set
 from upheld.engines.memory.sets.rows_by_table import clear_bit, selected_rows, set_bit
 from upheld.engines.memory.sets.truth_tables import Spelling

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.compiler.strata import Stratum
-from upheld.engines.memory.counters.bags import Group, MemoryBag, MemoryInstances
-from upheld.engines.memory.counters.counting import Counting, Counts
+from upheld.engines.memory.bags.bags import Group, MemoryBag, MemoryInstances
+from upheld.engines.memory.bags.counting import Counting, Counts
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.sets.bits import WIDEST
 from upheld.engines.memory.sets.collected import Collected

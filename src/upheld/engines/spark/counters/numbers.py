@@ -13,8 +13,8 @@ from upheld.algebra.reached import Reached
 from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.compiler.strata import Stratification, Stratum
-from upheld.engines.memory.counters.bags import LOWEST
-from upheld.engines.memory.counters.counting import Counting
+from upheld.engines.memory.bags.bags import LOWEST
+from upheld.engines.memory.bags.counting import Counting
 from upheld.engines.memory.counters.numbers import MemoryNumbers, SupportCounting, TotalCounting
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.sets.expressions import MemorySet, Settled

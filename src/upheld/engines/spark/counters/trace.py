@@ -9,7 +9,7 @@ import numpy as np
 from upheld.algebra.counters import Agenda
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.compiler.strata import Stratum
-from upheld.engines.memory.counters.bags import Group, MemoryBag
+from upheld.engines.memory.bags.bags import Group, MemoryBag
 from upheld.engines.memory.counters.trace import MemoryTrace
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.storage.arrays import Rows

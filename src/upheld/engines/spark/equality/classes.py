@@ -15,7 +15,7 @@ from upheld.algebra.expansion import Rows
 from upheld.algebra.rounds import ClassesRoundByRound
 from upheld.algebra.sets import FactSet
 from upheld.compiler.equality.equality import Equality
-from upheld.engines.memory.counters.counting import Counts
+from upheld.engines.memory.bags.counting import Counts
 from upheld.engines.memory.equality.classes import MemoryClasses, MemoryJoining
 from upheld.engines.memory.equality.code_sets import CodeSet
 from upheld.engines.memory.sets.expressions import MemorySet, Settled

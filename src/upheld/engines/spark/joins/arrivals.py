@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from upheld.engines.memory.counters.counting import Counting, TallySink
+from upheld.engines.memory.bags.counting import Counting, TallySink
 from upheld.engines.memory.joins.sinks import HeadSink, head_sink
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.plans.plan import Plan

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from upheld.engines.memory.counters.bags import Group
+from upheld.engines.memory.bags.bags import Group
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, Plan
 from upheld.engines.memory.storage.arrays import Rows

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, GENERIC, Quickest, Runners
 from upheld.engines.memory.joins.batch import CHUNK, FunctionSink, Sink, batches
+from upheld.engines.memory.joins.hot_rules import FEWEST_BINDINGS, GENERIC, Quickest, Runners
 from upheld.engines.memory.joins.sinks import HeadSink
 from upheld.engines.memory.plans.plan import BuiltinStep, Place, Plan
 from upheld.engines.memory.plans.where import Where

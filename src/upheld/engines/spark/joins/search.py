@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from upheld.algebra.sets import FactSet
 from upheld.base.dataclass import dataclass
-from upheld.engines.memory.counters.bags import Group
+from upheld.engines.memory.bags.bags import Group
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.context import Context

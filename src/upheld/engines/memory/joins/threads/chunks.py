@@ -16,9 +16,9 @@ from functools import partial
 from typing import Any
 
 from upheld.base.threads import Threads, Work
-from upheld.engines.memory.codegen.hot_rules import Runners
 from upheld.engines.memory.joins import batch as batch_module
 from upheld.engines.memory.joins.batch import Doubt, Join, batch, columns_of
+from upheld.engines.memory.joins.hot_rules import Runners
 from upheld.engines.memory.joins.sinks import HeadsOnly
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.engines.memory.kernels.rows import CHUNK

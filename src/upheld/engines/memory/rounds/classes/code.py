@@ -9,10 +9,10 @@ import numpy as np
 
 from upheld.algebra.equality import RulesOfClasses
 from upheld.compiler.equality.equality import Equality, constant_columns
+from upheld.engines.memory.bytecode.encoder import Bench, Numbers, RoundCode, Start, without_choices
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.plans.plan import Literal, Place
 from upheld.engines.memory.plans.where import Where
-from upheld.engines.memory.rounds.bytecode import Bench, Numbers, RoundCode, Start, without_choices
 from upheld.engines.memory.rounds.driver import MOST_STARTS
 from upheld.engines.memory.sets.expressions import nothing
 from upheld.engines.memory.storage.table import Table

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.addresses import write_int64
-from upheld.engines.memory.kernels.jit import inner_kernel, kernel
-from upheld.engines.memory.rounds.classes.records import (
-    EQUALITY_TABLE,
-    FIRST_INSTANCES,
-    MORE_INSTANCES,
-    PROPERTY,
-    RIGHT_SIDE,
-    SAME_AS,
-)
-from upheld.engines.memory.rounds.instances import follow_steps
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode.instances import follow_steps
+from upheld.engines.memory.bytecode.records import (
     LEFT,
     LENGTH,
     LINES,
@@ -27,7 +17,17 @@ from upheld.engines.memory.rounds.records import (
     RULE,
     VALUES,
 )
-from upheld.engines.memory.rounds.tables import number
+from upheld.engines.memory.bytecode.tables import number
+from upheld.engines.memory.kernels.addresses import write_int64
+from upheld.engines.memory.kernels.jit import inner_kernel, kernel
+from upheld.engines.memory.rounds.classes.records import (
+    EQUALITY_TABLE,
+    FIRST_INSTANCES,
+    MORE_INSTANCES,
+    PROPERTY,
+    RIGHT_SIDE,
+    SAME_AS,
+)
 
 
 @inner_kernel

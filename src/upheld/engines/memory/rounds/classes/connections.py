@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.equality import RulesOfClasses
+from upheld.engines.memory.bytecode.encoder import Columns
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
-from upheld.engines.memory.rounds.bytecode import Columns
 from upheld.engines.memory.rounds.classes import connection_kernel
 from upheld.engines.memory.rounds.classes.code import ClassCodes
 from upheld.engines.memory.sets.expressions import MemorySet

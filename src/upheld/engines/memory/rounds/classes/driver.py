@@ -16,30 +16,9 @@ import numpy.typing as npt
 from upheld.algebra.equality import Overdeletion, RulesOfClasses
 from upheld.algebra.sets import FactSet
 from upheld.base.interruptions import uninterrupted
-from upheld.engines.memory.context import Context
-from upheld.engines.memory.kernels import flags as flag_kernels
-from upheld.engines.memory.kernels.addresses import address_of
-from upheld.engines.memory.plans.plan import Place
-from upheld.engines.memory.rounds import many_rules
-from upheld.engines.memory.rounds.bytecode import (
-    MOST_HANDLED,
-    Bench,
-    Columns,
-    Numbers,
-    by_table,
-)
-from upheld.engines.memory.rounds.classes import kernel
-from upheld.engines.memory.rounds.classes.code import ClassCode, ClassCodes
-from upheld.engines.memory.rounds.classes.records import (
-    BY_REFLEXIVITY,
-    BY_RULE,
-    BY_RULES,
-    HOLDS,
-    OUT_KIND,
-    STATE_FIELDS,
-    SURE,
-)
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode import many_rules
+from upheld.engines.memory.bytecode.encoder import MOST_HANDLED, Bench, Columns, Numbers, by_table
+from upheld.engines.memory.bytecode.records import (
     BEGIN,
     END,
     LOGGED,
@@ -53,7 +32,22 @@ from upheld.engines.memory.rounds.records import (
     UNCOUNTED,
     WANTED,
 )
+from upheld.engines.memory.kernels import flags as flag_kernels
+from upheld.engines.memory.kernels.addresses import address_of
+from upheld.engines.memory.plans.plan import Place
+from upheld.engines.memory.rounds.classes import kernel
+from upheld.engines.memory.rounds.classes.code import ClassCode, ClassCodes
+from upheld.engines.memory.rounds.classes.records import (
+    BY_REFLEXIVITY,
+    BY_RULE,
+    BY_RULES,
+    HOLDS,
+    OUT_KIND,
+    STATE_FIELDS,
+    SURE,
+)
 from upheld.engines.memory.sets.collected import never_counted
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import NO_ROWS, MemorySet, Settled, nothing, own_set
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import EVERYTHING, Spelling

@@ -8,35 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int64, write_uint16
-from upheld.engines.memory.kernels.hashing import GROUP
-from upheld.engines.memory.kernels.jit import inner_kernel, kernel
-from upheld.engines.memory.rounds.classes.records import (
-    BY_REFLEXIVITY,
-    BY_RULE,
-    BY_RULES,
-    CURRENT,
-    DOUBTED,
-    EQUALITY_TABLE,
-    EXPLICIT,
-    HOLDING,
-    HOLDS,
-    JOINS,
-    KNOWN,
-    LEFT_SIDE,
-    OUT_KIND,
-    OUT_ROW,
-    OUT_TABLE,
-    PROPERTY,
-    RIGHT_SIDE,
-    SAME_AS,
-    SURE,
-    TRIED,
-)
-from upheld.engines.memory.rounds.instances import find_instances, is_of_atom
-from upheld.engines.memory.rounds.interpreter import find_all_instances
-from upheld.engines.memory.rounds.many_rules import head_row, list_head
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode.instances import find_instances, is_of_atom
+from upheld.engines.memory.bytecode.many_rules import head_row, list_head
+from upheld.engines.memory.bytecode.records import (
     ARITY,
     AT,
     BEGIN,
@@ -64,7 +38,7 @@ from upheld.engines.memory.rounds.records import (
     WANTED,
     WANTS_ROOM,
 )
-from upheld.engines.memory.rounds.tables import (
+from upheld.engines.memory.bytecode.tables import (
     change_flags,
     flags_of,
     look_up_heads,
@@ -73,6 +47,32 @@ from upheld.engines.memory.rounds.tables import (
     slot_of,
     value_in,
 )
+from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int64, write_uint16
+from upheld.engines.memory.kernels.hashing import GROUP
+from upheld.engines.memory.kernels.jit import inner_kernel, kernel
+from upheld.engines.memory.rounds.classes.records import (
+    BY_REFLEXIVITY,
+    BY_RULE,
+    BY_RULES,
+    CURRENT,
+    DOUBTED,
+    EQUALITY_TABLE,
+    EXPLICIT,
+    HOLDING,
+    HOLDS,
+    JOINS,
+    KNOWN,
+    LEFT_SIDE,
+    OUT_KIND,
+    OUT_ROW,
+    OUT_TABLE,
+    PROPERTY,
+    RIGHT_SIDE,
+    SAME_AS,
+    SURE,
+    TRIED,
+)
+from upheld.engines.memory.rounds.interpreter import find_all_instances
 
 
 @inner_kernel

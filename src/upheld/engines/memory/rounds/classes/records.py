@@ -12,7 +12,7 @@ out        facts that leave the rounds: table, row, and why
 
 from __future__ import annotations
 
-from upheld.engines.memory.rounds.records import UNCOUNTED, WANTED
+from upheld.engines.memory.bytecode.records import UNCOUNTED, WANTED
 
 #: The fields of `equality`.
 EQUALITY_TABLE, PROPERTY, SAME_AS, LEFT_SIDE, RIGHT_SIDE = range(5)

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.bytecode.instances import fill_in
+from upheld.engines.memory.bytecode.records import (
+    ARITY,
+    FACT_VALUES,
+    HEAD,
+    LINES,
+    NUMBER,
+    SLOTS,
+    TOO_LARGE,
+    VALUES,
+    WANTS_ROOM,
+)
+from upheld.engines.memory.bytecode.tables import fits, flags_of, number, of_table, place_of, slot_of
 from upheld.engines.memory.kernels.addresses import read_int32, read_uint8
 from upheld.engines.memory.kernels.jit import inner_kernel, kernel
-from upheld.engines.memory.rounds.instances import fill_in
 from upheld.engines.memory.rounds.levels.records import (
     ATOM_KNOWN,
     ATOM_OWN,
@@ -31,25 +43,6 @@ from upheld.engines.memory.rounds.levels.records import (
     RULE_NEGATED,
     RULE_POSITIVE,
     USED,
-)
-from upheld.engines.memory.rounds.records import (
-    ARITY,
-    FACT_VALUES,
-    HEAD,
-    LINES,
-    NUMBER,
-    SLOTS,
-    TOO_LARGE,
-    VALUES,
-    WANTS_ROOM,
-)
-from upheld.engines.memory.rounds.tables import (
-    fits,
-    flags_of,
-    number,
-    of_table,
-    place_of,
-    slot_of,
 )
 
 

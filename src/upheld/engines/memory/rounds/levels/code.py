@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from upheld.compiler.strata import Stratum
+from upheld.engines.memory.bytecode.encoder import Numbers, RoundCode, Start, shift_of
+from upheld.engines.memory.bytecode.records import ARITY, BY_VALUE, KEYS, SHIFT, SIZE, TABLE_FIELDS, WIDE
 from upheld.engines.memory.plans.plan import Places, Plan, Planner
-from upheld.engines.memory.rounds.bytecode import Numbers, RoundCode, Start, shift_of
 from upheld.engines.memory.rounds.levels.records import ATOM_KNOWN, ATOM_OWN, ATOM_TABLE, RULE_ATOMS
-from upheld.engines.memory.rounds.records import ARITY, BY_VALUE, KEYS, SHIFT, SIZE, TABLE_FIELDS, WIDE
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Rule

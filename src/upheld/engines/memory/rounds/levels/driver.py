@@ -16,14 +16,14 @@ import numpy.typing as npt
 from upheld.algebra.counters import Agenda
 from upheld.base.interruptions import uninterrupted
 from upheld.compiler.strata import Stratum
-from upheld.engines.memory.context import Context
-from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_instances
+from upheld.engines.memory.bags.bags import Group, MemoryInstances, own_instances
+from upheld.engines.memory.bytecode.encoder import Bench, Columns, Numbers, by_table
+from upheld.engines.memory.bytecode.records import COUNT, DONE, GREW, TOO_LARGE, UNCOUNTED, WANTS_ROOM
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.plans.where import Where
-from upheld.engines.memory.rounds.bytecode import Bench, Columns, Numbers, by_table
 from upheld.engines.memory.rounds.driver import MOST_STARTS
 from upheld.engines.memory.rounds.levels import agenda as agenda_kernels
 from upheld.engines.memory.rounds.levels import kernel
@@ -61,8 +61,8 @@ from upheld.engines.memory.rounds.levels.records import (
     USED,
     WANTED,
 )
-from upheld.engines.memory.rounds.records import COUNT, DONE, GREW, TOO_LARGE, UNCOUNTED, WANTS_ROOM
 from upheld.engines.memory.sets.collected import never_counted
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, nothing, own_set
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import Spelling

@@ -8,6 +8,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.bytecode.records import (
+    ARITY,
+    COUNT,
+    DONE,
+    FACT_VALUES,
+    FLAGS,
+    GREW,
+    INDEXED,
+    LINES,
+    QUEUE_ROW,
+    QUEUE_TABLE,
+    ROOM,
+    RULE,
+    SLOTS,
+    TOO_LARGE,
+    UNCOUNTED,
+    WANTS_ROOM,
+)
+from upheld.engines.memory.bytecode.tables import change_flags, enter_row, flags_of, number, of_table, place_of
 from upheld.engines.memory.kernels.addresses import read_int32, read_int64, write_int32, write_uint16
 from upheld.engines.memory.kernels.counts import (
     ENTRY_FIELDS,
@@ -83,32 +102,6 @@ from upheld.engines.memory.rounds.levels.records import (
     RULE_HEAD,
     STAGE,
     WANTED,
-)
-from upheld.engines.memory.rounds.records import (
-    ARITY,
-    COUNT,
-    DONE,
-    FACT_VALUES,
-    FLAGS,
-    GREW,
-    INDEXED,
-    LINES,
-    QUEUE_ROW,
-    QUEUE_TABLE,
-    ROOM,
-    RULE,
-    SLOTS,
-    TOO_LARGE,
-    UNCOUNTED,
-    WANTS_ROOM,
-)
-from upheld.engines.memory.rounds.tables import (
-    change_flags,
-    enter_row,
-    flags_of,
-    number,
-    of_table,
-    place_of,
 )
 
 # -- one round ---------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ counts     for each table the addresses of its numbers by round and of their cou
 
 from __future__ import annotations
 
-from upheld.engines.memory.rounds.records import RANK, SUPPORT, TOTAL
+from upheld.engines.memory.bytecode.records import RANK, SUPPORT, TOTAL
 
 #: The columns of old and new levels, and of first entries, in the line of a table.
 OLD_LEVEL, NEW_LEVEL, FIRST = RANK, TOTAL, SUPPORT

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory.rounds.bytecode import Numbers
-from upheld.engines.memory.rounds.records import NOBODY
+from upheld.engines.memory.bytecode.encoder import Numbers
+from upheld.engines.memory.bytecode.records import NOBODY
 from upheld.engines.memory.rounds.strata import changes
 from upheld.engines.memory.rounds.strata.code import StrataCode
 from upheld.engines.memory.rounds.strata.records import (

@@ -13,12 +13,12 @@ from typing import Protocol
 import numpy as np
 
 from upheld.base.interruptions import uninterrupted
+from upheld.engines.memory.bytecode.encoder import Bench, Numbers
+from upheld.engines.memory.bytecode.records import NOBODY, UNLISTED
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.plans.where import Where
-from upheld.engines.memory.rounds.bytecode import Bench, Numbers
-from upheld.engines.memory.rounds.records import NOBODY, UNLISTED
 from upheld.engines.memory.rounds.strata import kernel
 from upheld.engines.memory.rounds.strata.buffers import Buffers, Lines
 from upheld.engines.memory.rounds.strata.code import StrataCode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from upheld.engines.memory.rounds.bytecode import Numbers
+from upheld.engines.memory.bytecode.encoder import Numbers
 from upheld.engines.memory.rounds.strata.records import LINE_TABLE, LINE_VALUES
 from upheld.engines.memory.storage.codec import Reading
 from upheld.facts.columns import Columns

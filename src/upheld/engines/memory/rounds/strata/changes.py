@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.bytecode.records import LENGTH, NOBODY, QUEUE_ROW, QUEUE_TABLE
+from upheld.engines.memory.bytecode.tables import flags_of, number
 from upheld.engines.memory.kernels.jit import inner_kernel, kernel
-from upheld.engines.memory.rounds.records import LENGTH, NOBODY, QUEUE_ROW, QUEUE_TABLE
 from upheld.engines.memory.rounds.strata.due import make_due
 from upheld.engines.memory.rounds.strata.finding import ask_for
 from upheld.engines.memory.rounds.strata.patterns import number_of_pattern
@@ -37,7 +38,6 @@ from upheld.engines.memory.rounds.strata.records import (
     STAGE,
     WANTS_READERS,
 )
-from upheld.engines.memory.rounds.tables import flags_of, number
 
 
 @inner_kernel

@@ -17,12 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.compiler.strata import Stratification, Stratum
-from upheld.engines.memory.joins.matching import Matcher
-from upheld.engines.memory.kernels.hashing import FILL_DENOMINATOR, FILL_NUMERATOR
-from upheld.engines.memory.plans.plan import Plan
-from upheld.engines.memory.plans.where import Where
-from upheld.engines.memory.rounds.bytecode import Columns, Numbers, PlanCode, Start, grown, without_choices
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode.encoder import Columns, Numbers, PlanCode, Start, grown, without_choices
+from upheld.engines.memory.bytecode.records import (
     COUNT,
     DISTINCT_KEYS,
     KEYS_AT_MOST,
@@ -32,6 +28,10 @@ from upheld.engines.memory.rounds.records import (
     ROWS_AT_MOST,
     UNLISTED,
 )
+from upheld.engines.memory.joins.matching import Matcher
+from upheld.engines.memory.kernels.hashing import FILL_DENOMINATOR, FILL_NUMERATOR
+from upheld.engines.memory.plans.plan import Plan
+from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.rounds.strata.records import (
     DERIVATIONS,
     EXPLICIT_STRATUM,

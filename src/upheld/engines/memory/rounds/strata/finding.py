@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.addresses import read_int32, write_int32, write_int64
-from upheld.engines.memory.kernels.hashing import GROUP, mix, owner_of, place
-from upheld.engines.memory.kernels.jit import inner_kernel
-from upheld.engines.memory.rounds.instances import instances_of_group
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode.instances import instances_of_group
+from upheld.engines.memory.bytecode.records import (
     BLOCKS,
     COUNT,
     DISTINCT_KEYS,
@@ -43,6 +40,10 @@ from upheld.engines.memory.rounds.records import (
     UNLISTED,
     VALUES,
 )
+from upheld.engines.memory.bytecode.tables import change_flags, flags_of, number, of_index, of_table, value_in
+from upheld.engines.memory.kernels.addresses import read_int32, write_int32, write_int64
+from upheld.engines.memory.kernels.hashing import GROUP, mix, owner_of, place
+from upheld.engines.memory.kernels.jit import inner_kernel
 from upheld.engines.memory.rounds.strata.patterns import end_of_run
 from upheld.engines.memory.rounds.strata.records import (
     ALL_DONE,
@@ -93,7 +94,6 @@ from upheld.engines.memory.rounds.strata.records import (
     WANTS_INDEX,
     WANTS_PLANS,
 )
-from upheld.engines.memory.rounds.tables import change_flags, flags_of, number, of_index, of_table, value_in
 
 
 @inner_kernel

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.bytecode.records import LINES, NOBODY, NUMBER, QUEUE_ROW, QUEUE_TABLE, TOTAL
+from upheld.engines.memory.bytecode.tables import change_flags, number, of_table
 from upheld.engines.memory.kernels.addresses import read_int32
 from upheld.engines.memory.kernels.counts import LARGEST
 from upheld.engines.memory.kernels.jit import inner_kernel, kernel
-from upheld.engines.memory.rounds.records import LINES, NOBODY, NUMBER, QUEUE_ROW, QUEUE_TABLE, TOTAL
 from upheld.engines.memory.rounds.strata.changes import clear_written, have_readers, note_changes, take_seeds
 from upheld.engines.memory.rounds.strata.due import drop_first
 from upheld.engines.memory.rounds.strata.finding import ask_for, find_for_step, leave, leave_beyond
@@ -93,7 +94,6 @@ from upheld.engines.memory.rounds.strata.records import (
     WANTS_QUEUES,
     WANTS_STRATUM,
 )
-from upheld.engines.memory.rounds.tables import change_flags, number, of_table
 
 # -- the beginning and the end of a stratum ----------------------------------------------------------------------------
 

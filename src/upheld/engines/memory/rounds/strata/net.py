@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.addresses import read_int32, write_uint16
-from upheld.engines.memory.kernels.jit import inner_kernel
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode.records import (
     ARITY,
     COUNT,
     FLAGS,
@@ -17,6 +15,9 @@ from upheld.engines.memory.rounds.records import (
     ROOM,
     SLOTS,
 )
+from upheld.engines.memory.bytecode.tables import enter_row, fits, flags_of, of_table, place_of, slot_of, value_in
+from upheld.engines.memory.kernels.addresses import read_int32, write_uint16
+from upheld.engines.memory.kernels.jit import inner_kernel
 from upheld.engines.memory.rounds.strata.finding import ask_for
 from upheld.engines.memory.rounds.strata.numbers import list_line
 from upheld.engines.memory.rounds.strata.patterns import number_of_pattern
@@ -68,15 +69,6 @@ from upheld.engines.memory.rounds.strata.records import (
     WANTS_LINES,
     WANTS_ROWS,
     WANTS_WIDTH,
-)
-from upheld.engines.memory.rounds.tables import (
-    enter_row,
-    fits,
-    flags_of,
-    of_table,
-    place_of,
-    slot_of,
-    value_in,
 )
 
 # -- explicit facts ----------------------------------------------------------------------------------------------------

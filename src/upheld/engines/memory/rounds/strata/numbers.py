@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int32, write_uint16
-from upheld.engines.memory.kernels.counts import LARGEST
-from upheld.engines.memory.kernels.hashing import GROUP
-from upheld.engines.memory.kernels.jit import inner_kernel
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode.records import (
     AT,
     COUNT,
     FLAGS,
@@ -26,6 +22,11 @@ from upheld.engines.memory.rounds.records import (
     UNLISTED,
     VALUES,
 )
+from upheld.engines.memory.bytecode.tables import enter_row, flags_of, look_up_heads, of_table, slot_of
+from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int32, write_uint16
+from upheld.engines.memory.kernels.counts import LARGEST
+from upheld.engines.memory.kernels.hashing import GROUP
+from upheld.engines.memory.kernels.jit import inner_kernel
 from upheld.engines.memory.rounds.strata.finding import ask_for
 from upheld.engines.memory.rounds.strata.records import (
     AT_COMING,
@@ -52,7 +53,6 @@ from upheld.engines.memory.rounds.strata.records import (
     UNDO_TOTAL,
     WANTS_ROWS,
 )
-from upheld.engines.memory.rounds.tables import enter_row, flags_of, look_up_heads, of_table, slot_of
 
 # -- one row -----------------------------------------------------------------------------------------------------------
 

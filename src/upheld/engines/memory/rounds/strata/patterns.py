@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.bytecode.instances import are_equal
+from upheld.engines.memory.bytecode.records import LENGTH, PAIR_FIELDS, QUEUE_FIELDS, QUEUE_ROW
+from upheld.engines.memory.bytecode.tables import number, value_in
 from upheld.engines.memory.kernels.addresses import read_int32
 from upheld.engines.memory.kernels.jit import inner_kernel
-from upheld.engines.memory.rounds.instances import are_equal
-from upheld.engines.memory.rounds.records import LENGTH, PAIR_FIELDS, QUEUE_FIELDS, QUEUE_ROW
 from upheld.engines.memory.rounds.strata.records import NO_NUMBER, SHAPE_COLUMNS, SHAPE_NEXT, SHAPE_SIZE
-from upheld.engines.memory.rounds.tables import number, value_in
 
 
 @inner_kernel

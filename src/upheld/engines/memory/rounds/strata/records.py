@@ -18,7 +18,7 @@ update lists the lines that it writes, so that the next one clears these and loo
 
 from __future__ import annotations
 
-from upheld.engines.memory.rounds.records import LENGTH
+from upheld.engines.memory.bytecode.records import LENGTH
 
 #: A line of a stratum: what is known of it, where its code is, the derivations that it has, the first of the explicit
 #: facts that an update takes from it, and adds to it, whether it is in the heap of due strata, and the changes with

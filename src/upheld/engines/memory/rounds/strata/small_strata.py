@@ -16,9 +16,9 @@ from upheld.algebra.counters import RowsByName
 from upheld.algebra.reached import Reached
 from upheld.base.interruptions import uninterrupted
 from upheld.compiler.strata import Stratification, Stratum
+from upheld.engines.memory.bytecode.encoder import Columns, by_table
+from upheld.engines.memory.bytecode.records import NOBODY
 from upheld.engines.memory.joins.matching import Matcher
-from upheld.engines.memory.rounds.bytecode import Columns, by_table
-from upheld.engines.memory.rounds.records import NOBODY
 from upheld.engines.memory.rounds.strata.buffers import Buffers
 from upheld.engines.memory.rounds.strata.calls import Calls, RankSums, Shared
 from upheld.engines.memory.rounds.strata.code import StrataCode

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from upheld.algebra.counters import Listed, RowsByName
 from upheld.algebra.sets import FactSet
-from upheld.engines.memory.rounds.bytecode import by_table
+from upheld.engines.memory.bytecode.encoder import by_table
 from upheld.engines.memory.rounds.strata.buffers import Buffers
 from upheld.engines.memory.rounds.strata.calls import Calls, RankSums, Shared
 from upheld.engines.memory.rounds.strata.change_lines import ChangeLines

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import upheld
-from upheld.engines.memory.codegen import hot_rules
-from upheld.engines.memory.joins import matching, strategies
+from upheld.engines.memory.joins import hot_rules, matching, strategies
 
 
 @contextmanager

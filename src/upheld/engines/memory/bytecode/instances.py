@@ -8,18 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.addresses import (
-    prefetch_int32,
-    prefetch_int64,
-    read_int32,
-    read_int64,
-    read_uint8,
-    read_uint16,
-    write_int64,
-)
-from upheld.engines.memory.kernels.hashing import GROUP, mix, place
-from upheld.engines.memory.kernels.jit import inner_kernel
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode.records import (
     ARITY,
     AT,
     AT_MATCH,
@@ -98,7 +87,7 @@ from upheld.engines.memory.rounds.records import (
     WIDE,
     WIDEST,
 )
-from upheld.engines.memory.rounds.tables import (
+from upheld.engines.memory.bytecode.tables import (
     fits,
     flags_of,
     number,
@@ -109,6 +98,17 @@ from upheld.engines.memory.rounds.tables import (
     slot_of,
     value_in,
 )
+from upheld.engines.memory.kernels.addresses import (
+    prefetch_int32,
+    prefetch_int64,
+    read_int32,
+    read_int64,
+    read_uint8,
+    read_uint16,
+    write_int64,
+)
+from upheld.engines.memory.kernels.hashing import GROUP, mix, place
+from upheld.engines.memory.kernels.jit import inner_kernel
 
 
 @inner_kernel

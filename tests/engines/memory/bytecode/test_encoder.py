@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from upheld.engines.memory.rounds import bytecode
-from upheld.engines.memory.rounds.bytecode import Bench, by_table
+from upheld.engines.memory.bytecode import encoder as bytecode
+from upheld.engines.memory.bytecode.encoder import Bench, by_table
 
 
 def test_a_bench_that_could_not_be_made_larger(monkeypatch):

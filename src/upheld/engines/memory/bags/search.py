@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from upheld.algebra.sets import FactSet
-from upheld.engines.memory.counters.bags import Group, MemoryInstances
+from upheld.engines.memory.bags.bags import Group, MemoryInstances
 from upheld.engines.memory.joins.batch import ROW, FunctionSink, batches
 from upheld.engines.memory.joins.candidates import END, MOST_DOUBLINGS, Candidates, candidates, first_join
 from upheld.engines.memory.joins.matching import Matcher

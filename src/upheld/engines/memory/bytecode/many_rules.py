@@ -7,12 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int32, write_int64, write_uint16
-from upheld.engines.memory.kernels.counts import LARGEST
-from upheld.engines.memory.kernels.hashing import GROUP
-from upheld.engines.memory.kernels.jit import inner_kernel, kernel
-from upheld.engines.memory.rounds.instances import find_instances, instances_of_group, is_of_atom
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode.instances import find_instances, instances_of_group, is_of_atom
+from upheld.engines.memory.bytecode.records import (
     AT,
     COUNT,
     DONE,
@@ -43,7 +39,7 @@ from upheld.engines.memory.rounds.records import (
     WANTED,
     WANTS_ROOM,
 )
-from upheld.engines.memory.rounds.tables import (
+from upheld.engines.memory.bytecode.tables import (
     enter_row,
     flags_of,
     look_up_again,
@@ -52,6 +48,10 @@ from upheld.engines.memory.rounds.tables import (
     of_table,
     slot_of,
 )
+from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int32, write_int64, write_uint16
+from upheld.engines.memory.kernels.counts import LARGEST
+from upheld.engines.memory.kernels.hashing import GROUP
+from upheld.engines.memory.kernels.jit import inner_kernel, kernel
 
 
 @kernel

@@ -25,13 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.base.limits import reserve
-from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.sinks import NO_COUNTS, Cells, KnownPairs
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.sets.collected import Collected, too_many_derivations
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.pending import PendingCounts
 from upheld.engines.memory.sets.truth_tables import EVERYTHING, Spelling, Truth, selected

@@ -4,7 +4,7 @@ import numpy as np
 
 import upheld
 from upheld.algebra.sets import instances
-from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_instances, union
+from upheld.engines.memory.bags.bags import Group, MemoryInstances, own_instances, union
 
 RULES = "two(x, z) :- edge(x, y), edge(y, z)."
 EDGES = [(k, (k * 3 + 1) % 17) for k in range(17)]

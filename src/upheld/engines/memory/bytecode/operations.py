@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from upheld.engines.memory.bytecode.records import AT_MOST, COPY, EQUAL, LESS, MINUS, PLUS, TIMES, UNEQUAL
 from upheld.engines.memory.plans.plan import BuiltinStep
-from upheld.engines.memory.rounds.records import AT_MOST, COPY, EQUAL, LESS, MINUS, PLUS, TIMES, UNEQUAL
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Expression
 

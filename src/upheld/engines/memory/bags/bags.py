@@ -14,7 +14,7 @@ from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.base.dataclass import dataclass
 from upheld.compiler.strata import Stratum
-from upheld.engines.memory.counters.counting import Counts, counted, numbers_of, scratch
+from upheld.engines.memory.bags.counting import Counts, counted, numbers_of, scratch
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.joins.sinks import fitted, made_rows
 from upheld.engines.memory.kernels import counts as count_kernels

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from tests.engines.memory.codegen.test_hot_rules import hot
+from tests.engines.memory.joins.test_hot_rules import hot
 from tests.helpers.programs.strategies import Case, cases, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
 from upheld.base.errors import EvaluationError

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from upheld.compiler.strata import Stratum
-from upheld.engines.memory.context import Context
-from upheld.engines.memory.counters.pair_counts import CountedPairs
+from upheld.engines.memory.bags.pair_counts import CountedPairs
+from upheld.engines.memory.bytecode.encoder import Columns, by_table
+from upheld.engines.memory.bytecode.records import LOGGED
 from upheld.engines.memory.joins.batch import Join, Sink, extended
 from upheld.engines.memory.joins.few_facts import Instances, count_heads, new_state
 from upheld.engines.memory.joins.matching import Matcher
@@ -26,9 +27,8 @@ from upheld.engines.memory.joins.sinks import (
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, Plan
 from upheld.engines.memory.plans.where import Where
-from upheld.engines.memory.rounds.bytecode import Columns, by_table
-from upheld.engines.memory.rounds.records import LOGGED
 from upheld.engines.memory.sets.collected import Collected, MadeRows, too_many_derivations
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.sets.journal import NO_LOG, Journal
 from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, Truth

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from tests.engines.memory.codegen.test_hot_rules import COMPILED, hot, wait
+from tests.engines.memory.joins.test_hot_rules import COMPILED, hot, wait
 from tests.engines.memory.test_threads import edges, small_pieces, told
 from tests.helpers.programs.strategies import Case, cases, cyclic_cases
 from tests.helpers.sizes import examples
 from upheld.algebra.rounds import RoundByRound
 from upheld.base.errors import LimitReached
-from upheld.engines.memory.counters import pair_counts
+from upheld.engines.memory.bags import pair_counts
 from upheld.engines.memory.counters.numbers import MemoryRanks
 from upheld.engines.memory.joins import batch, matching
 from upheld.engines.memory.kernels import pairs as pair_kernels

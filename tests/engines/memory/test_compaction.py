@@ -18,10 +18,10 @@ from tests.materialisation.test_atomic import KERNELS, Fuse, Subject, assert_as_
 from upheld.algebra.engine import Freed
 from upheld.base.errors import EvaluationError
 from upheld.compiler.equality.equality import SAME_AS
+from upheld.engines.memory import compaction
+from upheld.engines.memory.compaction import Pace, Pass, Reclaiming
 from upheld.engines.memory.equality.membership import Membership
-from upheld.engines.memory.storage import compaction
 from upheld.engines.memory.storage.block_index import BlockIndex
-from upheld.engines.memory.storage.compaction import Pace, Pass, Reclaiming
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation

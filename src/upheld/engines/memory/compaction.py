@@ -21,12 +21,12 @@ from upheld.algebra.engine import Freed
 from upheld.algebra.sets import FactSet
 from upheld.base.dataclass import dataclass
 from upheld.base.interruptions import uninterrupted
-from upheld.engines.memory.context import Context
 from upheld.engines.memory.counters.trace import MemoryTrace
 from upheld.engines.memory.equality.membership import Membership
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.rounds.driver import SmallRounds
+from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.storage.arrays import FLAGS, Rows
 from upheld.engines.memory.storage.atom_classes import Grouping

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from upheld.engines.memory.codegen.source import Shape, shape_of, source_of
+from upheld.engines.memory.codegen import Shape, shape_of, source_of
 from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.joins.sinks import Heads, HeadsOnly
 from upheld.engines.memory.kernels import hashing, jit, pairs

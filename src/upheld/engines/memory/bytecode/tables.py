@@ -7,20 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.addresses import (
-    prefetch_int32,
-    prefetch_int64,
-    prefetch_uint16,
-    read_int32,
-    read_int64,
-    read_uint16,
-    write_int32,
-    write_int64,
-    write_uint16,
-)
-from upheld.engines.memory.kernels.hashing import mix, place
-from upheld.engines.memory.kernels.jit import inner_kernel
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode.records import (
     ARITY,
     AT,
     COUNT,
@@ -47,6 +34,19 @@ from upheld.engines.memory.rounds.records import (
     WIDE,
     WIDEST,
 )
+from upheld.engines.memory.kernels.addresses import (
+    prefetch_int32,
+    prefetch_int64,
+    prefetch_uint16,
+    read_int32,
+    read_int64,
+    read_uint16,
+    write_int32,
+    write_int64,
+    write_uint16,
+)
+from upheld.engines.memory.kernels.hashing import mix, place
+from upheld.engines.memory.kernels.jit import inner_kernel
 
 #: Reads a number of an array, by the address of the array.
 number = read_int64

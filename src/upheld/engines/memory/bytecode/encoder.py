@@ -27,11 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory.kernels import hashing
-from upheld.engines.memory.kernels.addresses import address_of
-from upheld.engines.memory.plans.plan import AtomStep, BuiltinStep, ChoiceStep, Place, Places, Plan, Step
-from upheld.engines.memory.rounds.operations import Operation, operations
-from upheld.engines.memory.rounds.records import (
+from upheld.engines.memory.bytecode.operations import Operation, operations
+from upheld.engines.memory.bytecode.records import (
     A_CONSTANT,
     BY_VALUE,
     COUNT,
@@ -75,6 +72,9 @@ from upheld.engines.memory.rounds.records import (
     WANTED,
     WANTS_ROOM,
 )
+from upheld.engines.memory.kernels import hashing
+from upheld.engines.memory.kernels.addresses import address_of
+from upheld.engines.memory.plans.plan import AtomStep, BuiltinStep, ChoiceStep, Place, Places, Plan, Step
 from upheld.engines.memory.storage.arrays import Column, Rows
 from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.chain_index import ChainIndex

@@ -11,10 +11,10 @@ import pytest
 import upheld
 from tests.engines.memory.rounds.test_levels import outcomes
 from upheld.base.errors import EvaluationError
+from upheld.engines.memory.bytecode.operations import Operation, operations
+from upheld.engines.memory.bytecode.records import AT_MOST, COPY, EQUAL, LESS, PLUS, TIMES, TOO_LARGE
 from upheld.engines.memory.plans.plan import BuiltinStep
 from upheld.engines.memory.rounds.levels import driver
-from upheld.engines.memory.rounds.operations import Operation, operations
-from upheld.engines.memory.rounds.records import AT_MOST, COPY, EQUAL, LESS, PLUS, TIMES, TOO_LARGE
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Builtin
 from upheld.language.types.functors import Functor

@@ -1,0 +1,1 @@
+"""Facts with multiplicities, derivations counted as they are found, and instances found backwards."""

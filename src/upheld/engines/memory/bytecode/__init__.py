@@ -1,0 +1,1 @@
+"""Plans as numbers, and the kernels that follow them."""

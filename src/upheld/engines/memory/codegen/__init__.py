@@ -1,1 +1,0 @@
-"""Kernels generated for the rules of a program."""
