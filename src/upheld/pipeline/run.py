@@ -28,10 +28,10 @@ from upheld.facts.stored import TEXTS, StoredFacts, StoredFile
 from upheld.language.core import Core
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.materialisation.build import materialise_core
+from upheld.materialisation.by_tasks import tasks_see, texts_in_tasks
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence import saved_rows
-from upheld.materialisation.persistence.by_tasks import tasks_see, texts_in_tasks
 from upheld.pipeline import table_files
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
 from upheld.pipeline.job import Job, Sink, Source

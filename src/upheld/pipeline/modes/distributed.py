@@ -18,8 +18,8 @@ from upheld.facts.columns import Columns, Row
 from upheld.facts.stored import StoredFacts, StoredFile, unshared, write_stored
 from upheld.language.core import Predicate
 from upheld.language.types.columns import spark_type
+from upheld.materialisation.by_tasks import write_by_tasks
 from upheld.materialisation.materialisation import Materialisation
-from upheld.materialisation.persistence.by_tasks import write_by_tasks
 from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes.driver import Facts, columns_of
 from upheld.pipeline.modes.shared_folder import SharedFolder, local_path
