@@ -80,7 +80,7 @@ LARGE_NAMES = {"Pipeline", "SparkEngine", "functor", "rdf", "spark_session"}
 NOT_LOADED = (
     *OPTIONAL_PACKAGES,
     "re2",
-    *("upheld.cli", "upheld.engines.memory", "upheld.engines.spark", "upheld.experiments", "upheld.pipeline"),
+    *("upheld.cli", "upheld.engines.memory", "upheld.engines.spark", "experiments", "upheld.pipeline"),
     *("argparse", "asyncio", "email", "http", "multiprocessing", "sqlite3", "unittest", "urllib.request", "xml"),
 )
 

@@ -17,7 +17,7 @@ SOURCE = ROOT / "src"
 #: What a run of a small program has no use for.
 NOT_FOR_A_RUN = (
     *(
-        "upheld.experiments",
+        "experiments",
         "upheld.pipeline",
         "upheld.engines.spark",
         "upheld.engines.spark",

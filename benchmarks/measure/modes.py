@@ -29,8 +29,8 @@ from pyspark.sql import SparkSession
 
 import upheld
 from benchmarks.measure.spark import NODES, edges, parquet
+from experiments.measuring.spending import processor_time
 from upheld.engines.spark.session import open_session
-from upheld.experiments.measuring.spending import processor_time
 from upheld.pipeline import run
 from upheld.pipeline.modes.costs import Cost, Rates
 from upheld.pipeline.report import Choice

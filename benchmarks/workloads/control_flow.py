@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.experiments.data.facts import Facts, Numbers, distinct
+from experiments.data.facts import Facts, Numbers, distinct
 
 
 def jumps(functions: int, blocks: int, r: np.random.Generator) -> Numbers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from upheld.experiments.data.facts import Facts
+from experiments.data.facts import Facts
 
 
 def apart(parts: Sequence[Facts]) -> list[Facts]:

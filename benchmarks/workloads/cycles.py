@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from benchmarks.workloads import rulesets
 from benchmarks.workloads.graphs import campus, power_law
-from upheld.experiments.data.expressions import RULES, expressions
-from upheld.experiments.data.facts import Facts
-from upheld.experiments.data.graphs import groups
-from upheld.experiments.programs import graph_patterns
+from experiments.data.expressions import RULES, expressions
+from experiments.data.facts import Facts
+from experiments.data.graphs import groups
+from experiments.programs import graph_patterns
 
 Numbers = npt.NDArray[np.int64]
 

@@ -24,8 +24,8 @@ from pyarrow import csv
 from benchmarks.workloads import many_rules, rulesets
 from benchmarks.workloads.control_flow import definitions, instructions
 from benchmarks.workloads.relations import materials, star
-from upheld.experiments.data.facts import Facts, distinct
-from upheld.experiments.data.graphs import trees
+from experiments.data.facts import Facts, distinct
+from experiments.data.graphs import trees
 
 #: Raise this when a generator changes, so that old files are not taken for new ones.
 VERSION = 2

@@ -16,7 +16,7 @@ from benchmarks.workloads.control_flow import definitions, instructions
 from benchmarks.workloads.graphs import power_law
 from benchmarks.workloads.relations import materials, star
 from benchmarks.workloads.updates import Maintained, drawn
-from upheld.experiments.data.facts import Facts, distinct
+from experiments.data.facts import Facts, distinct
 
 #: Workloads of updates whose large sizes the constants of `adaptive` are measured with.
 CALIBRATION = ("sparse", "giant-component", "same-generation", "join", "triangles", "same-as", "campus")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.places import ROOT
-from upheld.experiments.data.zipf import arities, zipf
-from upheld.experiments.programs.rulesets import dlog
+from experiments.data.zipf import arities, zipf
+from experiments.programs.rulesets import dlog
 
 __all__ = ["ONTOLOGIES", "arities", "drawn", "groups", "ladder", "ontology", "zipf"]
 

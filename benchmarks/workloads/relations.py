@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.experiments.data.facts import Facts, distinct
+from experiments.data.facts import Facts, distinct
 
 
 def star(keys: int, rows: int, exponent: float, r: np.random.Generator) -> Facts:

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from benchmarks.workloads import many_rules, rulesets
 from benchmarks.workloads.graphs import campus, components, generations, giant, power_law, three
-from upheld.experiments.data import sspe as single_source
-from upheld.experiments.data.facts import Facts, distinct, numbered
-from upheld.experiments.data.graphs import trees
+from experiments.data import sspe as single_source
+from experiments.data.facts import Facts, distinct, numbered
+from experiments.data.graphs import trees
 
 #: An update as `update` takes it: rows by relation.
 Batch = dict[str, npt.NDArray[np.int64]]

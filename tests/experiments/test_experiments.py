@@ -14,30 +14,30 @@ import numpy as np
 import pytest
 
 import upheld
+from experiments import commands
+from experiments.catalogue import experiments
+from experiments.data.facts import count
+from experiments.data.lubm import lubm
+from experiments.data.streams import edges, generated_track
+from experiments.measuring import measure
+from experiments.measuring.breakeven import Deletions, bisect
+from experiments.measuring.measure import folder_of, load, wanted
+from experiments.measuring.sampling import sample
+from experiments.measuring.statistics import average, mean, middle, pearson, scores
+from experiments.papers import paper3
+from experiments.programs import graph_patterns, profile, uobm
+from experiments.programs import lubm as lubm_rules
+from experiments.programs.equality import aliased, iri, names
+from experiments.programs.instances import instance, profile_of
+from experiments.published import Printed, printed
+from experiments.registry import Cell, Measured, Settings
+from experiments.report.claims import CONFIRMED, CONTRADICTED, OPEN, Claim, Outcome, faster, judged
+from experiments.report.findings import sizes, write_findings
+from experiments.report.plots import agreement, agreements
+from experiments.report.questions import CLAIMS, QUESTIONS, SPARK
+from experiments.report.tables import Table, number
 from upheld.base.errors import Problem
 from upheld.cli import main
-from upheld.experiments import commands
-from upheld.experiments.catalogue import experiments
-from upheld.experiments.data.facts import count
-from upheld.experiments.data.lubm import lubm
-from upheld.experiments.data.streams import edges, generated_track
-from upheld.experiments.measuring import measure
-from upheld.experiments.measuring.breakeven import Deletions, bisect
-from upheld.experiments.measuring.measure import folder_of, load, wanted
-from upheld.experiments.measuring.sampling import sample
-from upheld.experiments.measuring.statistics import average, mean, middle, pearson, scores
-from upheld.experiments.papers import paper3
-from upheld.experiments.programs import graph_patterns, profile, uobm
-from upheld.experiments.programs import lubm as lubm_rules
-from upheld.experiments.programs.equality import aliased, iri, names
-from upheld.experiments.programs.instances import instance, profile_of
-from upheld.experiments.published import Printed, printed
-from upheld.experiments.registry import Cell, Measured, Settings
-from upheld.experiments.report.claims import CONFIRMED, CONTRADICTED, OPEN, Claim, Outcome, faster, judged
-from upheld.experiments.report.findings import sizes, write_findings
-from upheld.experiments.report.plots import agreement, agreements
-from upheld.experiments.report.questions import CLAIMS, QUESTIONS, SPARK
-from upheld.experiments.report.tables import Table, number
 
 TINY = Settings("tiny")
 MEASURED = [each for each in experiments().values() if each.measure is not None]
@@ -392,7 +392,7 @@ def test_the_page_of_findings_is_what_the_committed_cells_give(tmp_path, monkeyp
     written = tmp_path / "docs" / "findings.md"
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments" / "results").symlink_to(RESULTS)
-    monkeypatch.setattr("upheld.experiments.report.findings.plots.agreement", lambda tables, file: file.exists())
+    monkeypatch.setattr("experiments.report.findings.plots.agreement", lambda tables, file: file.exists())
     monkeypatch.setattr(Path, "write_text", _only(written, Path.write_text))
     results = tmp_path / "experiments" / "results"
     write_findings(sizes(results), results, written)

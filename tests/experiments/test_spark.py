@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from experiments.catalogue import experiments
+from experiments.measuring.measure import wanted
+from experiments.measuring.spending import processor_time
+from experiments.papers.spark import MODES
+from experiments.registry import Cell, Measured, Settings
 from tests.helpers.sizes import exhaustive
-from upheld.experiments.catalogue import experiments
-from upheld.experiments.measuring.measure import wanted
-from upheld.experiments.measuring.spending import processor_time
-from upheld.experiments.papers.spark import MODES
-from upheld.experiments.registry import Cell, Measured, Settings
 
 pytestmark = pytest.mark.xdist_group("spark")
 TINY = Settings("tiny")

@@ -20,9 +20,9 @@ from typing import Any
 
 import upheld
 from benchmarks.places import ROOT
+from experiments.data.streams import KINDS, Stream, Update, edges, recorded_track
+from experiments.programs.streams import P_SEQ, P_TRANS, WAYS
 from upheld.engines.memory.kernels.jit import compile_kernels
-from upheld.experiments.data.streams import KINDS, Stream, Update, edges, recorded_track
-from upheld.experiments.programs.streams import P_SEQ, P_TRANS, WAYS
 
 #: Graphs side by side, edges of each, sizes of updates, updates, and seeds.
 SIZES: dict[str, dict[str, Any]] = {

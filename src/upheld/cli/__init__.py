@@ -8,9 +8,10 @@ import traceback
 from collections.abc import Sequence
 
 import upheld
+from experiments import __main__ as experiments
 from upheld import UpheldError
 from upheld.base.errors import WRITTEN
-from upheld.cli.commands import apply, check, demo, diff, experiments, explain, owl, pipeline, query, run, warm
+from upheld.cli.commands import apply, check, demo, diff, explain, owl, pipeline, query, run, warm
 from upheld.cli.garbage import leave_modules
 from upheld.cli.messages import show, warnings_shown
 from upheld.cli.outcome import BAD_INPUT, INTERRUPTED
