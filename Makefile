@@ -65,14 +65,14 @@ bench-full: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure large sizes, which
 	$(BIN)/python -m benchmarks.run large $(ARGS)
 
 table: $(STAMP)  ## measure a table of the papers beside the printed one (ID=p5-table2, SIZE=small)
-	@$(BIN)/upheld experiments run $(ID) --size $(SIZE) $(ARGS)
-	@$(BIN)/upheld experiments show $(ID) --size $(SIZE)
+	@$(BIN)/python -m experiments run $(ID) --size $(SIZE) $(ARGS)
+	@$(BIN)/python -m experiments show $(ID) --size $(SIZE)
 
 tables: $(STAMP)  ## measure all tables of the papers, or go on where an earlier run was stopped (SIZE=small)
-	@$(BIN)/upheld experiments run --all --size $(SIZE) $(ARGS)
+	@$(BIN)/python -m experiments run --all --size $(SIZE) $(ARGS)
 
 findings: $(STAMP)  ## write docs/findings.md and all tables and figures from what is measured
-	@$(BIN)/upheld experiments report $(ARGS)
+	@$(BIN)/python -m experiments report $(ARGS)
 
 # The engines to compare with bring many packages, so they have an environment of their own.
 $(OTHERS)/.others-are-set-up: pyproject.toml | $(STAMP)

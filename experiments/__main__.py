@@ -1,26 +1,40 @@
-"""Measure the tables of the five papers beside the printed numbers."""
+"""Measure the tables of the five papers beside the printed numbers: `python -m experiments`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from experiments import commands
+from experiments.registry import Settings
+from upheld import UpheldError
+from upheld.cli.messages import show
+from upheld.cli.outcome import BAD_INPUT, INTERRUPTED, SUCCESS
+
 EXAMPLES = """\
-upheld experiments list
-upheld experiments run p5-table2 --size small
-upheld experiments run --all --size default
-upheld experiments show p5-table2
-upheld experiments report
+examples:
+  python -m experiments list
+  python -m experiments run p5-table2 --size small
+  python -m experiments run --all --size default
+  python -m experiments show p5-table2
+  python -m experiments report
 """
 
 ACTIONS = ("list", "run", "show", "report")
 SIZES = ("tiny", "small", "default", "paper")
 
 
-def add_arguments(command: argparse.ArgumentParser) -> None:
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    command = argparse.ArgumentParser(
+        prog="python -m experiments",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     command.add_argument(
         "action",
         choices=ACTIONS,
@@ -66,13 +80,24 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="page of findings to write (default: docs/findings.md)",
     )
+    return command
 
 
-def execute(options: argparse.Namespace) -> int:
-    # Imported here: every other command would wait for NumPy.
-    from experiments import commands
-    from experiments.registry import Settings
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code, as `upheld` has them."""
+    try:
+        execute(parser().parse_args(arguments))
+        return SUCCESS
+    except UpheldError as error:
+        show(error)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        show("interrupted: the cells that are measured are kept")
+        return INTERRUPTED
 
+
+def execute(options: argparse.Namespace) -> None:
+    """Do what the options say, and print its result."""
     settings = Settings(options.size or "small", options.seeds, tuple(options.only), options.programs)
     if options.action == "list":
         print(commands.listed(options.results, options.size))
@@ -82,17 +107,14 @@ def execute(options: argparse.Namespace) -> int:
     elif options.action == "run" and options.all:
         with progress_bar() as progress:
             folders = commands.run_all(settings, options.results, progress)
-        options.done = True
         for folder in folders:
             print(folder)
     elif options.action == "run":
         with progress_bar() as progress:
             folder = commands.run(options.id, settings, options.results, progress, options.engine)
-        options.done = True
         print(folder)
     else:
         print(commands.shown(options.id, options.results, options.size, options.engine))
-    return 0
 
 
 @contextmanager
@@ -114,3 +136,7 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None] | None]:
             bar.refresh()
 
         yield show
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""The commands of `upheld experiments`: list, run, show and report."""
+"""The commands of `python -m experiments`: list, run, show and report."""
 
 from __future__ import annotations
 
@@ -82,9 +82,8 @@ def shown(id: str | None, results: Path, size: str | None = None, engine: str = 
     measured = load(folder)
     text = experiment.table(measured).to_text()
     if not measured:
-        return (
-            f"{text}\nnote: nothing is measured at size {settings.size}; run `upheld experiments run {experiment.id}`"
-        )
+        measuring = f"python -m experiments run {experiment.id}"
+        return f"{text}\nnote: nothing is measured at size {settings.size}; run `{measuring}`"
     machine = folder / "machine.json"
     if machine.exists():
         about = json.loads(machine.read_text(encoding="utf-8"))
@@ -110,7 +109,7 @@ def _named(id: str | None, engine: str = "memory") -> Experiment:
         problem = Problem(
             "missing-experiment",
             "no experiment is named",
-            hint="`upheld experiments list` lists their ids; `run --all` runs all",
+            hint="`python -m experiments list` lists their ids; `run --all` runs all",
         )
         raise UsageError(problem)
     return experiment_named(id if engine == "memory" else f"{id}-{engine}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from experiments.report.tables import Table
-from upheld.base.dataclass import dataclass
 
 #: Sizes by name: seconds (for tests), a minute a table, an evening for all, and the papers' own.
 SIZES = ("tiny", "small", "default", "paper")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import upheld
 from experiments.data.facts import Facts, count
 from experiments.measuring.sampling import sample
 from experiments.measuring.spending import updated
-from upheld.base.dataclass import dataclass
 
 #: The search ends where the two times differ by less than this part of their mean.
 NEAR = 0.025

@@ -133,7 +133,8 @@ def _measure(experiment: Experiment, settings: Settings, cells: list[Cell], file
         process = subprocess.Popen(
             [sys.executable, "-m", "experiments.measuring.measure"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
-            env={**os.environ, THREADS: "1"},  # as the engines of the papers, which are compared by time
+            # One thread, as the engines of the papers, which are compared by time.
+            env={**os.environ, THREADS: "1", "PYTHONPATH": os.pathsep.join(sys.path)},
         )  # fmt: skip
         assert process.stdin is not None and process.stdout is not None
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean, median
-
-from upheld.base.dataclass import dataclass
 
 #: The 97.5 % quantile of the normal distribution.
 Z = 1.96

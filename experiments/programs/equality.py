@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from itertools import count as numbers_from
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from experiments.data.facts import Facts, Numbers
 from experiments.data.zipf import ATOM, arities, zipf
 from experiments.programs import cyc, rulesets
 from experiments.programs.instances import Instance, instance, related_places
-from upheld.base.dataclass import dataclass
 
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 SAME_AS = "<http://www.w3.org/2002/07/owl#sameAs>"

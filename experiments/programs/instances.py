@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ from experiments.data.uobm import uobm
 from experiments.programs import profile, rulesets
 from experiments.programs import uobm as uobm_rules
 from experiments.published import printed
-from upheld.base.dataclass import dataclass
 
 #: Rules of a generated program at most, by size; real rule sets keep all of theirs.
 MOST_RULES = {"tiny": 60, "small": 300, "default": 1_500, "paper": 25_000}

@@ -6,9 +6,8 @@ columns before the first number are the key of a row.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.resources import files
-
-from upheld.base.dataclass import dataclass
 
 #: Columns that name a row rather than give a number of it.
 KEYS = ("row", "strat", "level", "task", "deleted")

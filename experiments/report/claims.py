@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from statistics import median
 
 from experiments.report.tables import Table, number
-from upheld.base.dataclass import dataclass
 
 #: The tables of all experiments by id; unmeasured ones have the papers' numbers alone.
 Tables = dict[str, Table]

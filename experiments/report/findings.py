@@ -8,6 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.catalogue import experiments
@@ -18,7 +19,6 @@ from experiments.report import plots
 from experiments.report.claims import CONFIRMED, CONTRADICTED, OPEN, Judged, judged
 from experiments.report.questions import ALGORITHMS, CLAIMS, MISSING, PAPERS, QUESTIONS, Question
 from experiments.report.tables import Table
-from upheld.base.dataclass import dataclass
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _method(chosen: Chosen, results: Path) -> Iterator[Block]:
         "are further columns."
     )
     yield (
-        "Each verdict is computed from the measured numbers by a test in `upheld/experiments/report/questions.py`, on "
+        "Each verdict is computed from the measured numbers by a test in `experiments/report/questions.py`, on "
         "the rows that are measured. The reasons beside the verdicts are our reading of the numbers; no experiment of "
         f"their own has tested them. Rows measured, and the size: {_rows(chosen, results)}."
     )
@@ -183,13 +183,14 @@ def _method(chosen: Chosen, results: Path) -> Iterator[Block]:
             f"Measured on {about['processor']} with {about['cores']} cores, Python "
             f"{about['python']}, NumPy {about['versions']['numpy']}, Numba {about['versions']['numba']}, at loads of "
             f"{min(loads):g} to {max(loads):g}; {published} of {len(machines)} runs used published rule sets where "
-            "there are any. `upheld experiments run ID` measures a table, `upheld experiments report` writes this page."
+            "there are any. `python -m experiments run ID` measures a table, `python -m experiments report` writes "
+            "this page."
         )
 
 
 # -- output ------------------------------------------------------------------------------------------------------------
 
-GENERATED = "<!-- Written by `upheld experiments report`: measure again, then `make findings`. -->"
+GENERATED = "<!-- Written by `python -m experiments report`: measure again, then `make findings`. -->"
 
 
 def _markdown(blocks: list[Block], page: Path) -> str:

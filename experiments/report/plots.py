@@ -9,17 +9,12 @@ from typing import Any
 
 from experiments.registry import Measured
 from experiments.report.tables import Entry, Table
-from upheld.base.errors import MissingDependency, Problem
 
 
 def pyplot() -> Any:
     """Return matplotlib's interface, with the style of our figures."""
-    try:
-        import matplotlib
-    except ImportError as e:
-        hint = "pip install 'upheld[experiments]'"
-        problem = Problem("missing-dependency", "figures need the package `matplotlib`", hint=hint)
-        raise MissingDependency(problem) from e
+    import matplotlib
+
     matplotlib.use("svg")
     parameters: Any = matplotlib.rcParams
     parameters.update(STYLE)

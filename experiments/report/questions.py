@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import median
 
 from experiments.report.claims import Claim, Outcome, Tables, at_most, faster, pairs, range_of
 from experiments.report.plots import is_summary
 from experiments.report.tables import number
-from upheld.base.dataclass import dataclass
 
 PAPERS = {
     1: "B. Motik, Y. Nenov, R. Piro, I. Horrocks: Maintenance of Datalog Materialisations Revisited. Artificial "

@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from experiments.measuring.statistics import Mean
 from experiments.published import Printed
-from upheld.base.dataclass import dataclass
 
 
 @dataclass(frozen=True)

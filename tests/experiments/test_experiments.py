@@ -15,6 +15,7 @@ import pytest
 
 import upheld
 from experiments import commands
+from experiments.__main__ import main
 from experiments.catalogue import experiments
 from experiments.data.facts import count
 from experiments.data.lubm import lubm
@@ -37,7 +38,6 @@ from experiments.report.plots import agreement, agreements
 from experiments.report.questions import CLAIMS, QUESTIONS, SPARK
 from experiments.report.tables import Table, number
 from upheld.base.errors import Problem
-from upheld.cli import main
 
 TINY = Settings("tiny")
 MEASURED = [each for each in experiments().values() if each.measure is not None]
@@ -144,21 +144,21 @@ def test_a_failing_process_is_reported(tmp_path, monkeypatch, capfd):
 def test_commands(tmp_path, capsys):
     """`list`, `show` and `report` work on what is there, and on nothing."""
     at = ["--results", str(tmp_path / "results"), "--size", "tiny"]
-    assert main(["experiments", "list", *at]) == 0
+    assert main(["list", *at]) == 0
     assert "p5-table2" in capsys.readouterr().out
-    assert main(["experiments", "show", "p5-table2", *at]) == 0
+    assert main(["show", "p5-table2", *at]) == 0
     assert "nothing is measured" in capsys.readouterr().out
     page = tmp_path / "findings.md"
-    assert main(["experiments", "report", *at, "--page", str(page)]) == 0
+    assert main(["report", *at, "--page", str(page)]) == 0
     assert f"{len(CLAIMS)} **open**" in page.read_text()
-    assert main(["experiments", "show", "p5-table22", *at]) == 2
+    assert main(["show", "p5-table22", *at]) == 2
     assert "unknown-experiment" in capsys.readouterr().err
-    assert main(["experiments", "show", "p5-table2", "--engine", "spark", *at]) == 2
+    assert main(["show", "p5-table2", "--engine", "spark", *at]) == 2
     assert "p5-table2-spark" in capsys.readouterr().err
-    assert main(["experiments", "show", "p2-table1", "--engine", "spark", *at]) == 0
+    assert main(["show", "p2-table1", "--engine", "spark", *at]) == 0
     assert "on Spark" in capsys.readouterr().out
-    assert main(["experiments", "run", *at]) == 2
-    assert main(["experiments", "run", "p1-table2", "--only", "Klaros", *at]) == 2
+    assert main(["run", *at]) == 2
+    assert main(["run", "p1-table2", "--only", "Klaros", *at]) == 2
 
 
 # -- break-even points ---------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import traceback
 from collections.abc import Sequence
 
 import upheld
-from experiments import __main__ as experiments
 from upheld import UpheldError
 from upheld.base.errors import WRITTEN
 from upheld.cli.commands import apply, check, demo, diff, explain, owl, pipeline, query, run, warm
@@ -26,7 +25,7 @@ examples:
   upheld run reach.dl -F facts -D out
 """
 
-COMMANDS = (run, apply, query, check, diff, explain, owl, pipeline, warm, demo, experiments)
+COMMANDS = (run, apply, query, check, diff, explain, owl, pipeline, warm, demo)
 
 
 def parser() -> argparse.ArgumentParser:
