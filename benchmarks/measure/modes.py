@@ -35,9 +35,9 @@ from upheld.pipeline import run
 from upheld.pipeline.modes.costs import Cost, Rates
 from upheld.pipeline.report import Choice
 
-MODES = ("driver", "decomposed", "distributed")
+MODES = ("driver", "distributed")
 
-#: A closure whose heads travel in partitions, and fall into parts by their second column.
+#: A closure whose heads travel in partitions.
 CLOSURE = "path(x, y) :- edge(x, y).\npath(x, z) :- edge(x, y), path(y, z).\n"
 NUMBERS = ".decl t(c0:number, c1:number)\n.decl q(x:number, y:number)\nq(x, y) :- t(x, y), x < 0.\n"
 TEXTS = '.decl t(c0:symbol, c1:symbol)\n.decl q(x:symbol, y:symbol)\nq(x, y) :- t(x, y), x = "none".\n'

@@ -13,7 +13,7 @@ import argparse
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from benchmarks.report.subjects.spark import write_spark
 from benchmarks.workloads.graphs import components, giant
 from benchmarks.workloads.rulesets import CLOSURE
 from experiments.measuring.spending import processor_time
-from upheld.engines.spark.packing import packed
 from upheld.engines.spark.session import open_session
 
 #: Nodes of a digraph of degree 2 whose closure has so many facts, in millions.
@@ -42,22 +41,19 @@ SIZES: dict[str, dict[str, Any]] = {
         "rows": 1_000_000,
         "closure": 1.0,
         "components": 48,
-        "growth": {"driver": (0.1, 0.3, 1.0), "decomposed": (0.1, 0.3, 1.0)},
+        "growth": {"driver": (0.1, 0.3, 1.0)},
         "repeat": 2,
     },
     "large": {
         "rows": 3_000_000,
         "closure": 1.0,
         "components": 4_800,
-        "growth": {
-            "driver": (1.0, 3.0, 10.0, 30.0),
-            "decomposed": (1.0, 3.0, 10.0, 30.0),
-        },
+        "growth": {"driver": (1.0, 3.0, 10.0, 30.0)},
         "repeat": 2,
     },
 }
 
-MODES = ("driver", "decomposed", "distributed")
+MODES = ("driver", "distributed")
 PARTS = ("loading", "distributed", "closure", "update", "growth", "constants")
 
 #: Facts of an update: half of them deleted, half inserted. And updates one after the other, of which the mean is told.
@@ -279,32 +275,10 @@ def growth(spark: SparkSession, size: dict[str, Any], folder: Path) -> list[dict
 
 def constants(spark: SparkSession, size: dict[str, Any], folder: Path) -> dict[str, float]:
     """The constants of the cost model, in CPU seconds."""
-    rows, tasks = 2_000_000, 64
-    few, many = spark.range(0, 10, 1, 1), spark.range(0, 10, 1, tasks)
-
-    def generate(batches: Iterator[Any]) -> Iterator[Any]:
-        for _ in batches:
-            column = pa.array(np.arange(65_536))
-            for _ in range(rows // 65_536):
-                yield pa.RecordBatch.from_arrays([column, column], ["a", "b"])
-
-    def pack(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in generate(batches):
-            data = pa.array(list(packed(pa.Table.from_batches([batch]), batch.num_rows)), pa.binary())
-            yield pa.RecordBatch.from_arrays([data], ["data"])
-
-    def held(frame: Any) -> None:
-        frame.persist().count()
-        frame.unpersist(True)
-
-    pairs = spark.range(0, rows, 1, 2).selectExpr("id as a", "id * 7 as b")
+    rows = 2_000_000
+    few, pairs = spark.range(0, 10, 1, 1), spark.range(0, rows, 1, 2).selectExpr("id as a", "id * 7 as b")
     work: dict[str, Callable[[], Any]] = {
         "job": lambda: few.localCheckpoint(),
-        "tasks": lambda: many.localCheckpoint(),
-        "from Python": lambda: held(few.mapInArrow(generate, "a long, b long")),
-        "packed": lambda: held(few.mapInArrow(pack, "data binary")),
-        "held": lambda: held(pairs),
-        "shuffled": lambda: held(pairs.repartition(4, "a")),
         "to the driver": lambda: pairs.toArrow(),
     }
     took = {}
@@ -312,15 +286,7 @@ def constants(spark: SparkSession, size: dict[str, Any], folder: Path) -> dict[s
         one()
         took[name] = spent(one, 3)[0]["cpu"]
         tell(f"constant, {name}", {"cpu": took[name], "wall": 0.0})
-    job = took["job"]
-    found = {
-        "job": job,
-        "task": max(0.0, took["tasks"] - job) / (tasks - 1),
-        "row from Python": (took["from Python"] - job) / (rows // 65_536 * 65_536),
-        "fact packed": (took["packed"] - job) / (rows // 65_536 * 65_536),
-        "row shuffled": (took["shuffled"] - took["held"]) / rows,
-        "row to the driver": (took["to the driver"] - job) / rows,
-    }
+    found = {"job": took["job"], "row to the driver": (took["to the driver"] - took["job"]) / rows}
     edge = edges(0.3)
     derive = partial(upheld.materialise, CLOSURE, {"edge": edge}, algorithm="rematerialise")
     derive()

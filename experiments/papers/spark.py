@@ -49,7 +49,7 @@ def deletion_cells(settings: Settings) -> list[Cell]:
 
 # -- the modes of a pipeline -------------------------------------------------------------------------------------------
 
-MODES = ("memory", "driver", "decomposed", "distributed")
+MODES = ("memory", "driver", "distributed")
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 #: Nodes of digraphs whose closures have about 1, 3, 10, 30 and 90 million facts; universities; explicit facts of
 #: Claros-L.
@@ -63,7 +63,7 @@ SIZES: dict[str, dict[str, tuple[int, ...]]] = {
     },
     "paper": {"closure": (6_850, 11_850), "LUBM": (200, 1_000), "Claros-L": (3_000_000, 10_000_000)},
 }
-TITLE = "Materialising on Spark: one process, parts of the data, or all tasks together"
+TITLE = "Materialising on Spark: one process, or all tasks together"
 
 
 def cells(settings: Settings) -> list[Cell]:
@@ -90,14 +90,8 @@ def measure(settings: Settings, cells: list[Cell]) -> Iterator[tuple[Cell, Value
         rules, facts = program(cell.row, int(cell.task), settings)
         few = {name: rows[:50] for name, rows in facts.items()}
         with tempfile.TemporaryDirectory() as folder:
-            try:
-                materialised(rules, few, cell.way, Path(folder, "few"))
-                spent, derived = materialised(rules, facts, cell.way, Path(folder, "all"))
-            except upheld.UpheldError as error:
-                if error.slugs != ("no-pivot",):
-                    raise
-                yield cell, {"refused": error.slugs[0]}  # the rules do not fall into parts
-                continue
+            materialised(rules, few, cell.way, Path(folder, "few"))
+            spent, derived = materialised(rules, facts, cell.way, Path(folder, "all"))
         yield cell, {**spent, "facts": count(facts), "materialised": derived}
 
 
@@ -120,7 +114,7 @@ def table(measured: Measured) -> Table:
     result = Table(TITLE, ("row", "size"), ["facts", "materialised"])
     rows = list(SIZES["default"])
     for cell, values in sorted(measured.values.items(), key=lambda it: (rows.index(it[0].row), int(it[0].task))):
-        if "stopped" in values or "refused" in values:
+        if "stopped" in values:
             continue
         key = (cell.row, cell.task)
         wanted = {"row": cell.row, "task": cell.task}
@@ -128,14 +122,11 @@ def table(measured: Measured) -> Table:
         result.put(key, "materialised", average(measured.numbers("materialised", **wanted)))
         result.put(key, f"CPU {cell.way}", values["cpu"])
         result.put(key, f"wall {cell.way}", values["wall"])
-    refused = {cell.row for cell, values in measured.values.items() if "refused" in values}
     result.notes += [
-        "memory: one process without Spark, from arrays. driver: Spark reads, one process derives. decomposed: parts "
-        "of the data that need not know of each other. distributed: tasks that exchange what they derive.",
+        "memory: one process without Spark, from arrays. driver: Spark reads, one process derives. distributed: tasks "
+        "that exchange what they derive.",
         "CPU is that of all processes, Java included, after one run on few facts.",
     ]
-    if refused:
-        result.notes.append(f"The rules do not fall into parts, so `decomposed` refuses them: {', '.join(refused)}.")
     return result
 
 

@@ -166,7 +166,7 @@ def rewriting(tables: Tables) -> str | None:
 def on_spark(tables: Tables) -> str | None:
     """Answer with the CPU time of each mode, as a multiple of that of one process without Spark."""
     parts = []
-    for mode in ("driver", "decomposed", "distributed"):
+    for mode in ("driver", "distributed"):
         if ratios := pairs(tables["spark-modes"], f"CPU {mode}", "CPU memory"):
             parts.append(f"{mode} {number(min(ratios))} to {number(max(ratios))}")
     return f"CPU time as a multiple of that of one process without Spark: {'; '.join(parts)}." if parts else None
@@ -211,8 +211,8 @@ QUESTIONS = {
     ),
     SPARK: Question(
         "The papers use one machine. Upheld also runs on Spark: it can read there and derive in one process "
-        "(*driver*), derive parts of the data that do not need each other (*decomposed*), or have tasks exchange facts "
-        "(*distributed*). These tables are ours, so there is nothing to compare them with.",
+        "(*driver*), or have tasks exchange facts (*distributed*). These tables are ours, so there is nothing to "
+        "compare them with.",
         on_spark,
     ),
 }

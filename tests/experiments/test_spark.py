@@ -8,7 +8,7 @@ from experiments.catalogue import experiments
 from experiments.measuring.measure import wanted
 from experiments.measuring.spending import processor_time
 from experiments.papers.spark import MODES
-from experiments.registry import Cell, Measured, Settings
+from experiments.registry import Measured, Settings
 from tests.helpers.sizes import exhaustive
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -40,14 +40,6 @@ def test_modes_of_a_pipeline(spark):
     measured = Measured({"cell": vars(cell), **values} for cell, values in experiment.measure(TINY, chosen))
     assert len(set(measured.numbers("materialised", row="closure"))) == 1
     assert {"CPU memory", "wall driver"} <= set(experiment.table(measured).columns)
-
-
-def test_rules_that_do_not_fall_into_parts_are_named():
-    """A mode that refuses a program leaves its columns empty and a note."""
-    measured = Measured([{"cell": vars(Cell("LUBM", "", "decomposed", task="1")), "refused": "no-pivot"}])
-    table = experiments()["spark-modes"].table(measured)
-    assert not table.rows
-    assert any("LUBM" in note for note in table.notes)
 
 
 def test_the_clock_of_processes_goes_on():

@@ -1,4 +1,4 @@
-"""The closure of wiki-Vote through the pipeline in decomposed mode: the twelve million facts of the memory engine."""
+"""The closure of wiki-Vote through the pipeline in both modes: the twelve million facts of the memory engine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_wiki_vote(spark, cases):
         Path("edge.facts").write_bytes(packed.read())
     runs = {
         mode: upheld.Pipeline(PROGRAM, {"edge": "edge.facts"}, mode=mode).run(spark)
-        for mode in ("driver", "decomposed")
+        for mode in ("driver", "distributed")
     }
     for run in runs.values():
         assert run.report.relations["path"] == {"explicit": 0, "facts": int(expected)}

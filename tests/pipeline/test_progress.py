@@ -14,7 +14,6 @@ from tests.helpers.sizes import exhaustive
 from tests.pipeline.streaming.test_stream import PATIENCE, put
 from upheld.algebra.meter import Meter
 from upheld.engines.spark.tasks import job_progress
-from upheld.pipeline import progress
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -30,7 +29,6 @@ PROGRESS = r"stratum \d+ of \d+, round \d+, [\d,]+ facts?(, deriving `\w+`)?"
 def at_once(monkeypatch):
     """Progress is reported whenever there is some."""
     monkeypatch.setattr(Meter, "_TELL_EVERY", 0.0)
-    monkeypatch.setattr(progress, "EVERY", 0.001)
     monkeypatch.setattr(job_progress, "EVERY", 0.0)
 
 
@@ -48,7 +46,7 @@ def edges(path: str, count: int) -> str:
     return path
 
 
-@pytest.mark.parametrize("mode", ["driver", "decomposed", "distributed"])
+@pytest.mark.parametrize("mode", ["driver", "distributed"])
 def test_a_run_reports_progress(spark, mode):
     """While rules are applied, the stage at work says how far they have come; its result is as without that."""
     name = f"progress_{mode}.dl"
@@ -59,12 +57,8 @@ def test_a_run_reports_progress(spark, mode):
     assert run["path"].count() == 60 * 61 // 2
     reported = [result for stage, result, has_ended in told if stage == "materialise" and not has_ended]
     assert reported[0] == "" and len(reported) > 2
-    expected = rf"{PROGRESS}|\d+ of \d+ tasks?" if mode == "decomposed" else PROGRESS
-    assert all(re.fullmatch(expected, text) for text in reported[1:]), reported
-    if mode == "decomposed":
-        assert any("task" in text for text in reported)
-    else:
-        assert shown(spark, f"Upheld: {name}")
+    assert all(re.fullmatch(PROGRESS, text) for text in reported[1:]), reported
+    assert shown(spark, f"Upheld: {name}")
     (ended,) = [result for stage, result, has_ended in told if stage == "materialise" and has_ended]
     assert ended.startswith("1,890 facts, in ")
 
@@ -86,13 +80,14 @@ def test_a_stream_reports_progress(spark, mode):
         assert reported and all(re.fullmatch(PROGRESS, text) for text in reported), told
 
 
-def test_a_function_that_fails(spark):
-    """It ends the run with its error, from whichever thread it is called."""
+@pytest.mark.parametrize("mode", ["driver", "distributed"])
+def test_a_function_that_fails(spark, mode):
+    """It ends the run with its error."""
 
     def fail(stage):
-        if stage.name == "materialise" and "task" in stage.result:
+        if stage.name == "materialise" and "round" in stage.result:
             raise RuntimeError("enough")
 
     Path("slow.dl").write_text(RULES)
     with pytest.raises(RuntimeError, match="enough"):
-        upheld.Pipeline(Path("slow.dl"), {"edge": edges("e.csv", 60)}, mode="decomposed").run(spark, progress=fail)
+        upheld.Pipeline(Path("slow.dl"), {"edge": edges("e.csv", 60)}, mode=mode).run(spark, progress=fail)

@@ -48,13 +48,10 @@ def violations_among(core: Core, rows: Mapping[str, Iterable[Row]]) -> dict[str,
 
 @dataclass(frozen=True)
 class Refusal:
-    """Makes the error for violations; `subject` is what has them.
-
-    Without `explain` it has no proofs: no process has all facts of one.
-    """
+    """Makes the error for violations; `subject` is what has them."""
 
     core: Core
-    explain: Callable[[Fact], Explanation] | None
+    explain: Callable[[Fact], Explanation]
     subject: str
 
     def error(self, violations: Violations) -> ConstraintViolated:
@@ -64,7 +61,7 @@ class Refusal:
         for relation in violations.values():
             relation.detach()
         for name, relation in violations.items():
-            if self.explain is not None and len(explanations) < CONSTRAINTS_EXPLAINED:
+            if len(explanations) < CONSTRAINTS_EXPLAINED:
                 explanations[name] = self.explain((name, next(iter(relation.stored()))))
             problems.append(self._problem(self.core.predicates[name], relation, explanations.get(name)))
         return ConstraintViolated(problems, violations, explanations)

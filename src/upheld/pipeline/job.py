@@ -32,7 +32,7 @@ EXTENSIONS = {
 }
 SOURCE_FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 SINK_FORMATS = ("parquet", "csv", "view", "changes", "table")
-MODES = ("auto", "driver", "decomposed", "distributed")
+MODES = ("auto", "driver", "distributed")
 #: Modes of older versions, and what they are called now.
 _OLD_MODES = {"rounds": "distributed"}
 TRIGGERS = ("available-now", "continuous")
@@ -126,9 +126,8 @@ class Settings:
     quarantine: str | None = option(str)
     #: The file that gets the report of the run, as JSON.
     report: str | None = option(str)
-    #: Where rules are applied: `driver` is the memory engine in the driver, `decomposed` the same in tasks of Spark, on
-    #: a part of the facts each, `distributed` is one Spark job whose tasks hold the facts and work in step, and `auto`
-    #: chooses between the others.
+    #: Where rules are applied: `driver` is the memory engine in the driver, `distributed` is one Spark job whose tasks
+    #: hold the facts and work in step, and `auto` chooses between the two.
     mode: str = option(str, choices=(*MODES, *_OLD_MODES), default="auto")
     #: Whether facts and updates that violate a constraint are refused or reported. By default as for `materialise`.
     on_violation: str | None = option(str, choices=("refuse", "report"))
@@ -351,10 +350,6 @@ def _check_settings(settings: Mapping[str, Any], place: str, problems: list[Prob
     if settings.get("cores", 1) < 1:
         message = f"the option `cores` is {quote(settings['cores'])}"
         problems.append(Problem("bad-job", message, place=place, note="a session has one core at least"))
-    if settings.get("mode") == "decomposed" and "state" in settings:
-        message, note = "the mode `decomposed` cannot have a `state`", "facts derived in tasks are not stored"
-        hint = "leave out `state`, or choose another mode"
-        problems.append(Problem("bad-job", message, place=place, note=note, hint=hint))
 
 
 def _checked(

@@ -100,8 +100,6 @@ class Recorder:
         context = spark.sparkContext
         self._spans = [clause.span for clause in program.clauses]
         self._context, self._watcher, self._start = context, watcher, time.perf_counter()
-        #: The group of the jobs of the stage at work.
-        self.group = ""
         self.report = RunReport(
             spark={"version": spark.version, "master": str(context.master), "application": context.applicationId}
         )
@@ -112,7 +110,7 @@ class Recorder:
         stage = Stage(name)
         self.report.stages.append(stage)
         self._tell(stage)
-        group = self.group = f"upheld-{uuid4()}"
+        group = f"upheld-{uuid4()}"
         properties = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
         before = {name: self._context.getLocalProperty(name) for name in properties}
         start = time.perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial, reduce
 from operator import add
@@ -19,11 +19,10 @@ from upheld.base.errors import Problem, UpheldError, UsageError, count, nearest,
 from upheld.base.limits import Limits
 from upheld.compiler.compile import compile_program
 from upheld.compiler.lints.programs import lint, some, without_facts
-from upheld.compiler.pivots import Obstacle, Pivots, find_pivots
 from upheld.compiler.strata import stratify
 from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
-from upheld.facts.columns import Columns
+from upheld.facts.columns import Columns, Row
 from upheld.facts.stored import TEXTS, StoredFacts, StoredFile
 from upheld.language.core import Core
 from upheld.language.terms.vocabulary import COLUMNS
@@ -36,14 +35,14 @@ from upheld.pipeline import table_files
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
 from upheld.pipeline.job import Job, Sink, Source
 from upheld.pipeline.layouts import laid_out
-from upheld.pipeline.modes import decomposed, distributed, driver, shared_folder
-from upheld.pipeline.modes.choosing import Shape, Sizes, bytes_of, fits
+from upheld.pipeline.modes import distributed, driver, shared_folder
+from upheld.pipeline.modes.choosing import Sizes, bytes_of, fits
 from upheld.pipeline.modes.choosing import choose as choose_mode
 from upheld.pipeline.modes.derived import Derived, Frames
 from upheld.pipeline.modes.driver import Facts
 from upheld.pipeline.modes.shared_folder import SharedFolder, local_path
 from upheld.pipeline.progress import StageProgress
-from upheld.pipeline.report import Recorder, StageWatcher
+from upheld.pipeline.report import Choice, Recorder, StageWatcher
 from upheld.pipeline.result import PipelineRun
 from upheld.pipeline.sinks import Writer, view_name
 from upheld.pipeline.sources.arrow import WANTED, Arrived, Storing
@@ -52,8 +51,7 @@ from upheld.pipeline.sources.choosing import choose, find, known_names, known_ty
 from upheld.pipeline.sources.rows import Table
 from upheld.pipeline.sources.validation import Load, check, quarantined
 from upheld.store import Store, digest
-from upheld.store.kept import KeptTable
-from upheld.store.kept import Shape as TableShape
+from upheld.store.kept import KeptTable, Shape
 from upheld.store.spark.errors import explained
 from upheld.store.spark.files import FileSystem, child
 from upheld.store.spark.versioned_files import AnyFiles
@@ -67,8 +65,7 @@ _HOLDING = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
 class Finished:
     """The result of a run: all facts, the compiled program, and the public result."""
 
-    #: The materialisation of the memory or Spark engine; None in the mode `decomposed`.
-    materialisation: Materialisation | None
+    materialisation: Materialisation
     core: Core
     result: PipelineRun
 
@@ -95,16 +92,14 @@ def run(
             stage.result = count(len(loads), "source")
         writer = kept.enter_context(writing(spark))
         with recorder.stage("read") as stage, explained(", ".join(load.table.place for load in loads[:1])):
-            pivots = find_pivots(core)
             folder = shared_folder.shared_folder(spark, job) if job.settings.mode == "distributed" else None
-            plain = _plain(spark, job, loads, pivots, folder) if dictionary.folder is None else {}
+            plain = _plain(spark, job, loads, folder) if dictionary.folder is None else {}
             facts = _read(kept, core, job, loads, plain)
             stage.result = count(sum(load.read for load in loads), "row")
             _quarantine(job, loads, writer)
         report.sources = [load.told() for load in loads]
         with recorder.stage("encode") as stage:
-            shape = _shape(core, pivots, facts, spark)
-            texts = _loaded(job, facts, shape) if dictionary.folder is None else None
+            texts = _loaded(job, core, facts, spark) if dictionary.folder is None else None
             if texts is None:
                 texts = _encode(kept, facts, dictionary, writer)
             else:
@@ -116,8 +111,8 @@ def run(
         with recorder.stage("materialise") as stage:
             if progress is not None:
                 progress.stage = stage
-            m, derived = _materialise(job, core, facts, texts, shape, limits, recorder, progress, spark, folder)
-            if m is not None and job.stream is None:
+            m, derived = _materialise(job, core, facts, texts, limits, recorder, progress, spark, folder)
+            if job.stream is None:
                 kept.callback(m.close)
             frames, sizes = derived.frames, derived.sizes
             report.relations = {name: {"explicit": of[0], "facts": of[1]} for name, of in sizes.items()}
@@ -136,7 +131,6 @@ def run(
             if store is None:
                 writer.commit()
             else:
-                assert m is not None, "a state of what nobody holds"
                 draft = draft_of(m, store)
                 notes = {**outputs_noted(store, writer.feeds, writer.tables), "mode": recorder.report.mode}
                 writer.commit(draft, notes)
@@ -147,15 +141,15 @@ def run(
     return Finished(m, core, PipelineRun(frames, report, derived))
 
 
-def _write_table(writer: Writer, table: KeptTable, m: Materialisation | None, derived: Derived, program: str) -> None:
+def _write_table(writer: Writer, table: KeptTable, m: Materialisation, derived: Derived, program: str) -> None:
     """Bring a table up to date: by tasks, if they have written its relation to files and see the folder."""
     name = table.shape.relation
     count, folder = derived.sizes[name][1], local_path(table.folder)
-    if m is not None and derived.write is not None and folder is not None and count >= saved_rows.MANY:
+    if derived.write is not None and folder is not None and count >= saved_rows.MANY:
         os.makedirs(folder, exist_ok=True)
         if tasks_see(m, folder):
             return writer.table_draft(table, table_files.caught_up(table, derived.frames[name], count, folder), program)
-    writer.table(table, plain_table(m[name]) if m else derived.frames[name].toArrow(), program)
+    writer.table(table, plain_table(m[name]), program)
 
 
 def open_state(spark: SparkSession, job: Job) -> Store | None:
@@ -184,7 +178,7 @@ def tables_of(spark: SparkSession, sink: Sink, core: Core) -> dict[str, KeptTabl
     """Return the tables of a sink by relation; raise if a folder of them has something else."""
     assert sink.path is not None, "a table without a path"
     names = sink.relations or by_default(core)
-    shapes = {name: TableShape.of(core.predicates[name], sink.partition_by) for name in names}
+    shapes = {name: Shape.of(core.predicates[name], sink.partition_by) for name in names}
     return {name: KeptTable.open(child(sink.path, name), AnyFiles(spark), shape) for name, shape in shapes.items()}
 
 
@@ -332,25 +326,15 @@ def _loads(core: Core, tables: list[tuple[Source, Table]]) -> list[Load]:
 
 
 def _plain(
-    spark: SparkSession,
-    job: Job,
-    loads: list[Load],
-    pivots: Pivots | Obstacle,
-    folder: SharedFolder | None,
+    spark: SparkSession, job: Job, loads: list[Load], folder: SharedFolder | None
 ) -> dict[str, tuple[Columns | StoredFacts, int]]:
     """Return the facts of relations that come by Arrow, and the bytes of their texts.
 
-    They are those that the driver may need, if their files are plain and there is room for them. With a folder for
-    files they go there, and not to the driver.
+    Their files are plain, and there is room for them. With a folder for files they go there, and not to the driver.
     """
-    mode = job.settings.mode
-    if mode == "decomposed" and isinstance(pivots, Obstacle):
-        return {}
     sources: dict[str, list[Load]] = {}
     for load in loads:
         sources.setdefault(load.predicate.name, []).append(load)
-    if mode == "decomposed":
-        sources = {name: of for name, of in sources.items() if name in pivots.in_driver}  # type: ignore[union-attr]
     sources = {name: of for name, of in sources.items() if all(load.reading.plain for load in of)}
     chosen = [load for of in sources.values() for load in of]
     readers = [load.reading.plain for load in chosen if load.reading.plain is not None]
@@ -458,14 +442,20 @@ class TextsOfRun:
     by_tasks: bool = False
 
 
-def _loaded(job: Job, facts: list[Facts], shape: Shape) -> TextsOfRun | None:
+def _mode(job: Job, core: Core, sizes: Sizes, spark: SparkSession) -> tuple[str, Choice]:
+    """Return the mode of a run, and why."""
+    is_recursive = any(stratum.recursive for stratum in stratify(core))
+    return choose_mode(job.settings, sizes, spark.sparkContext.defaultParallelism, is_recursive)
+
+
+def _loaded(job: Job, core: Core, facts: list[Facts], spark: SparkSession) -> TextsOfRun | None:
     """Return the texts of facts that are in the driver, or come there as they are if there is room and need for them.
 
     None if there are others.
     """
     values = sum(one.count * sum(type in TEXTS for type in one.predicate.types) for one in facts)
     most = _sizes(facts, values, sum(one.bytes for one in facts))
-    if fits(job.settings, most) and choose_mode(job.settings, most, shape)[0] == "driver":
+    if fits(job.settings, most) and _mode(job, core, most, spark)[0] == "driver":
         loaded = driver.load(facts, None)
         count, characters = driver.distinct_texts(loaded)
         return TextsOfRun(None, count, characters, count, loaded)
@@ -514,43 +504,35 @@ def _materialise(
     core: Core,
     facts: list[Facts],
     texts: TextsOfRun,
-    shape: Shape,
     limits: Limits,
     recorder: Recorder,
     progress: StageProgress | None,
     spark: SparkSession,
     folder: SharedFolder | None,
-) -> tuple[Materialisation | None, Derived]:
-    mode, choice = choose_mode(job.settings, _sizes(facts, texts.count, texts.characters), shape)
+) -> tuple[Materialisation, Derived]:
+    mode, choice = _mode(job, core, _sizes(facts, texts.count, texts.characters), spark)
     recorder.report.choices.append(choice)
     recorder.report.mode = mode
-    outputs, allowed = outputs_of(job, core), driver.bounded(job.settings, limits)
-    if mode == "decomposed":
-        assert isinstance(shape.pivots, Pivots), "parts of a program that has none"
-        bounds, on_violation = (limits, allowed), job.settings.on_violation
-        watched = (progress, recorder.group) if progress is not None else None
-        pivots = shape.pivots
-        parts = decomposed.materialise(core, pivots, facts, texts.pairs, outputs, bounds, on_violation, spark, watched)
-        recorder.report.violations = parts.violations
-        return None, parts
-    algorithm = algorithm_for(job)
+    outputs = outputs_of(job, core)
+    rows: Iterable[tuple[str, Iterable[Row]]]
     if mode == "distributed":
         folder = folder or shared_folder.shared_folder(spark, job)
         recorder.report.choices.append(shared_folder.choice_of(folder))
         if progress is not None:
             progress.is_shown_by_engine = True
-        m = materialise_core(
-            core,
-            distributed.load(facts, folder),
-            engine=SparkEngine(spark),
-            algorithm=algorithm,
-            limits=limits,
-            progress=progress,
-            on_violation=job.settings.on_violation,
-        )
+        rows = distributed.load(facts, folder)
     else:
-        columns = texts.loaded if texts.loaded is not None else driver.load(facts, texts.pairs)
-        m = driver.materialise(core, columns, allowed, algorithm, job.settings.on_violation, progress)
+        rows = texts.loaded if texts.loaded is not None else driver.load(facts, texts.pairs)
+        limits = driver.bounded(job.settings, limits)
+    m = materialise_core(
+        core,
+        rows,
+        engine=SparkEngine(spark) if mode == "distributed" else "memory",
+        algorithm=algorithm_for(job),
+        limits=limits,
+        progress=progress,
+        on_violation=job.settings.on_violation,
+    )
     recorder.report.violations = {name: len(relation) for name, relation in m.violations().items()}
     numbers = {name: (len(m.explicit(name)), len(m[name])) for name in m.relations}
     if mode == "distributed" and folder is not None:
@@ -581,15 +563,6 @@ def _of_tasks(
     if any(sink.format == "view" for sink in job.sinks):
         shared_folder.held_for_views(spark, folder)
     return Derived(frames, numbers, m.statistics.rounds, (m, folder), partial(distributed.write, m))
-
-
-def _shape(core: Core, pivots: Pivots | Obstacle, facts: list[Facts], spark: SparkSession) -> Shape:
-    whole = 1.0
-    if isinstance(pivots, Pivots):
-        shared = sum(one.count for one in facts if one.predicate.name in pivots.in_driver)
-        whole = shared / (sum(one.count for one in facts) or 1)
-    is_recursive = any(stratum.recursive for stratum in stratify(core))
-    return Shape(pivots, whole, spark.sparkContext.defaultParallelism, is_recursive)
 
 
 def algorithm_for(job: Job) -> str:

@@ -13,8 +13,6 @@ from tests.helpers.streams.guarded import follow
 from tests.helpers.streams.streams import NAMES
 from upheld import ConstraintViolated, UpheldError, materialise, parse, restore
 from upheld.cli import main
-from upheld.compiler.compile import compile_program
-from upheld.compiler.pivots import Obstacle, find_pivots
 
 BANK = """\
 .decl transfer(from:symbol, to:symbol, n:number)
@@ -303,11 +301,3 @@ def test_the_command_line(tmp_path, monkeypatch, capsys):
     assert "n(-5)  explicit" in capsys.readouterr().out
     Path("n.facts").write_text("1\n")
     assert main([*run, "--fail-on-violation"]) == 0
-
-
-def test_constraints_of_pipelines_in_parts():
-    """A constraint is checked in each part, unless it joins facts of different parts."""
-    rules = ".decl e(x:number, y:number) .decl p(x:number, y:number) p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z)."
-    assert not isinstance(find_pivots(compile_program(parse(rules + ".constraint c :- p(x, x).")).core), Obstacle)
-    found = find_pivots(compile_program(parse(rules + ".constraint c :- p(x, y), p(y, x).")).core)
-    assert isinstance(found, Obstacle) and "it joins parts" in found.why

@@ -11,14 +11,10 @@ import upheld
 from tests.engines.spark.helpers.jobs import Jobs
 from tests.pipeline.test_run import REACH, read, rows_of
 from upheld.base.errors import LimitReached
-from upheld.compiler.compile import compile_program
-from upheld.compiler.pivots import Pivots, find_pivots
-from upheld.compiler.strata import stratify
 from upheld.engines.spark.joins.replication import SMALL
-from upheld.language.syntax.files import read_text
 from upheld.pipeline.job import Settings
 from upheld.pipeline.modes import costs
-from upheld.pipeline.modes.choosing import Shape, Sizes, choose
+from upheld.pipeline.modes.choosing import Sizes, choose
 from upheld.pipeline.modes.costs import Cost, Rates
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -26,15 +22,9 @@ pytestmark = pytest.mark.xdist_group("spark")
 SIZES = Sizes(facts=1000, values=2000, texts=100, characters=500)
 LARGE = Sizes(facts=2_000_000, values=4_000_000, texts=0, characters=0)
 
-CLOSURE = "p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z). e(1, 2)."
-COPIED = "p(x, y) :- e(x, y). e(1, 2)."
-JOINED = "p(x, y) :- e(x, y). p(x, z) :- p(x, y), p(y, z). e(1, 2)."
-
-
-#: Costs that are easy to add up: a microsecond a fact in the driver, two in parts, and three in partitions.
+#: Costs that are easy to add up: a microsecond a fact in the driver, and three in partitions.
 RATES = {
     "driver": Rates(Cost(0), Cost(1e-6), Cost(1e-6), Cost(1e-6)),
-    "decomposed": Rates(Cost(1), Cost(0, 2e-6), Cost(1e-6), Cost(0, 2e-6)),
     "distributed": Rates(Cost(2), Cost(0, 3e-6), Cost(1e-6), Cost(0, 3e-6)),
 }
 
@@ -42,11 +32,6 @@ RATES = {
 @pytest.fixture
 def rates(monkeypatch):
     monkeypatch.setattr(costs, "RATES", RATES)
-
-
-def shape(program: str, whole: float = 1.0, tasks: int = 2) -> Shape:
-    core = compile_program(read_text(program)).core
-    return Shape(find_pivots(core), whole, tasks, any(stratum.recursive for stratum in stratify(core)))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +47,7 @@ def shape(program: str, whole: float = 1.0, tasks: int = 2) -> Shape:
     ],
 )
 def test_the_choice(settings, mode):
-    chosen, choice = choose(settings, SIZES, shape(CLOSURE))
+    chosen, choice = choose(settings, SIZES, tasks=2, is_recursive=True)
     assert chosen == mode
     assert "1,000 facts and 100 texts take about" in choice.why
     assert choice.why.startswith("it was asked for") == (settings.mode != "auto")
@@ -70,74 +55,63 @@ def test_the_choice(settings, mode):
 
 def test_what_must_fit_and_does_not():
     with pytest.raises(LimitReached) as refusal:
-        choose(Settings(driver_memory="1k", mode="driver"), SIZES, shape(CLOSURE))
+        choose(Settings(driver_memory="1k", mode="driver"), SIZES, tasks=2, is_recursive=True)
     assert refusal.value.slugs == ("too-large-for-driver",)
 
 
 @pytest.mark.parametrize(
-    "settings, sizes, shape, mode",
+    "settings, sizes, tasks, is_recursive, mode",
     [
-        (Settings(), LARGE, shape(CLOSURE, whole=0.1, tasks=8), "decomposed"),
-        (Settings(), LARGE, shape(CLOSURE, tasks=2), "driver"),
-        (Settings(), SIZES, shape(CLOSURE, tasks=8), "driver"),
-        (Settings(), LARGE, shape(JOINED, tasks=4), "driver"),
-        (Settings(), LARGE, shape(JOINED, tasks=16), "distributed"),
-        (Settings(), LARGE, shape(CLOSURE, whole=0.1, tasks=6), "decomposed"),
-        (Settings(), LARGE, shape(COPIED, whole=0.1, tasks=4), "driver"),  # little is derived
-        (Settings(state="s"), LARGE, shape(CLOSURE, tasks=8), "driver"),
-        (Settings(driver_memory="50k"), SIZES, shape(CLOSURE, whole=0.1), "decomposed"),
-        (Settings(driver_memory="50k"), SIZES, shape(CLOSURE, whole=0.9), "distributed"),
-        (Settings(driver_memory="50k"), SIZES, shape(JOINED, whole=0.1), "distributed"),
-        (Settings(mode="decomposed"), SIZES, shape(CLOSURE), "decomposed"),
+        (Settings(), LARGE, 2, True, "driver"),
+        (Settings(), SIZES, 16, True, "driver"),
+        (Settings(), LARGE, 4, True, "driver"),
+        (Settings(), LARGE, 16, True, "distributed"),
+        (Settings(), LARGE, 16, False, "driver"),  # little is derived
+        (Settings(state="s"), LARGE, 16, True, "driver"),
+        (Settings(driver_memory="50k"), SIZES, 2, True, "distributed"),
     ],
 )
-def test_the_choice_by_shape(settings, sizes, shape, mode, rates):
-    """Parts are for much that many tasks derive, and for what the driver has no room for."""
-    chosen, choice = choose(settings, sizes, shape)
-    assert chosen == mode
-    has_parts = isinstance(shape.pivots, Pivots) and not ("50k" in str(settings) and shape.whole > 0.5)
-    said = has_parts and settings.state is None
-    assert ("the program falls into parts (`p` by column 1" in choice.why) == said
+def test_the_choice_by_costs(settings, sizes, tasks, is_recursive, mode, rates):
+    """Tasks are for much that many of them derive, and for what the driver has no room for."""
+    assert choose(settings, sizes, tasks, is_recursive)[0] == mode
 
 
 def test_the_cheapest_mode_is_chosen_from_the_margin_on(rates):
-    """The driver takes a microsecond for each of 11 facts an explicit one, and parts a second and a quarter of it."""
-    for facts, mode in ((300_000, "driver"), (360_000, "driver"), (370_000, "decomposed"), (600_000, "decomposed")):
-        chosen, choice = choose(Settings(), Sizes(facts, 0, 0, 0), shape(CLOSURE, whole=0.0, tasks=8))
+    """The driver takes 11 microseconds for an explicit fact; 16 tasks a fifth of that, two seconds and the loading."""
+    for facts, mode in ((500_000, "driver"), (860_000, "driver"), (880_000, "distributed"), (2_000_000, "distributed")):
+        chosen, choice = choose(Settings(), Sizes(facts, 0, 0, 0), 16, is_recursive=True)
         total = 11e-6 * facts
-        assert choice.costs["driver"] == pytest.approx(total)
-        assert choice.costs["decomposed"] == pytest.approx(1 + 2 * total / 8)
-        assert choice.costs["distributed"] == pytest.approx(2 + 3 * total / 7 + 1e-6 * facts)
-        assert chosen == mode == ("decomposed" if total > costs.MARGIN * (1 + total / 4) else "driver")
+        in_tasks = 2 + 3 * total / 15 + 1e-6 * min(facts, SMALL)
+        assert choice.costs == pytest.approx({"driver": total, "distributed": in_tasks})
+        assert chosen == mode == ("distributed" if total > costs.MARGIN * in_tasks else "driver")
 
 
 def test_the_reason_has_the_costs(rates):
-    _, choice = choose(Settings(), LARGE, shape(CLOSURE, whole=0.5, tasks=8))
+    _, choice = choose(Settings(), LARGE, tasks=8, is_recursive=True)
     assert "with 8 tasks at once and 10 facts derived for each explicit one it would take" in choice.why
-    assert "in the driver 22.0 s, in parts 8.2 s, in partitions 12.5 s" in choice.why
-    _, choice = choose(Settings(driver_memory="50k"), SIZES, shape(JOINED, tasks=1))
+    assert "in the driver 22.0 s, in partitions 12.5 s" in choice.why
+    _, choice = choose(Settings(driver_memory="50k"), SIZES, tasks=1, is_recursive=True)
     assert choice.costs.keys() == {"distributed"}
-    assert "the program does not fall into parts: `p(x, z) :- p(x, y), p(y, z).` is in the way" in choice.why
-    _, choice = choose(Settings(mode="driver"), SIZES, shape(CLOSURE))
+    _, choice = choose(Settings(mode="driver"), SIZES, tasks=1, is_recursive=True)
     assert choice.costs == {}
 
 
 def test_relations_in_each_task(rates):
-    """Tasks load whole relations by themselves, and replicated ones, as many as these may have."""
-    work = costs.Work.of(1_000_000, 0, 1.0, is_recursive=False)
-    assert costs.seconds("decomposed", work, 1_000_000) == pytest.approx(1 + 2, abs=0.001)
+    """Tasks load replicated relations by themselves, as many facts as these may have."""
+    work = costs.Work.of(1_000_000, 0, is_recursive=False)
     assert costs.seconds("distributed", work, 1_000_000) == pytest.approx(2 + 1, abs=0.001)
-    more = costs.Work.of(100_000_000, 0, 0.0, is_recursive=False)
+    more = costs.Work.of(100_000_000, 0, is_recursive=False)
     assert costs.seconds("distributed", more, 10**9) == pytest.approx(2 + SMALL * 1e-6, abs=0.001)
 
 
 def test_the_measured_costs():
     """More tasks are never slower, and few facts are for the driver."""
     for mode in costs.RATES:
-        took = [costs.seconds(mode, costs.Work.of(10**8, 10**6, 0.1, True), tasks) for tasks in (1, 2, 8, 64)]
+        took = [costs.seconds(mode, costs.Work.of(10**8, 10**6, True), tasks) for tasks in (1, 2, 8, 64)]
         assert took == sorted(took, reverse=True)
-    assert choose(Settings(), SIZES, shape(CLOSURE, tasks=64))[0] == "driver"
-    assert choose(Settings(), LARGE, shape(CLOSURE, tasks=1))[0] == "driver"
+    assert choose(Settings(), SIZES, tasks=64, is_recursive=True)[0] == "driver"
+    assert choose(Settings(), LARGE, tasks=1, is_recursive=True)[0] == "driver"
+    assert choose(Settings(), LARGE, tasks=16, is_recursive=True)[0] == "distributed"
 
 
 def test_distributed(spark):
@@ -200,9 +174,3 @@ def test_too_large_for_the_driver(spark):
     run = upheld.Pipeline(REACH, {"edge": "e.csv"}, driver_memory="100").run(spark)
     assert rows_of(run["path"]) == {("a", "b"), ("b", "c"), ("a", "c")}
     assert run.report.choices[0].plan == "partitions, in the tasks of one Spark job"
-
-
-def test_no_state_in_parts():
-    with pytest.raises(upheld.UpheldError) as refusal:
-        upheld.Pipeline(REACH, {"edge": "e.csv"}, mode="decomposed", state="state")
-    assert refusal.value.slugs == ("bad-job",)

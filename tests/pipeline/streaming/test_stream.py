@@ -19,7 +19,6 @@ from pyarrow import parquet
 import upheld
 from tests.engines.spark.helpers.jobs import Jobs
 from tests.engines.spark.helpers.tasks import Driven
-from tests.helpers.releases import wait_for_releases
 from tests.helpers.sizes import exhaustive
 from tests.pipeline.test_run import REACH, held_blocks, read, rows_of
 from upheld.cli import main
@@ -122,7 +121,6 @@ def test_a_folder_of_updates(spark):
     assert (stream.report.versions, stream.version) == ([], 5)
     assert stream.report.to_text() == "went on from version 5\nno updates came"
     assert sorted(p.name for p in Path("out").iterdir()) == ["path"]
-    wait_for_releases()
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
 
 

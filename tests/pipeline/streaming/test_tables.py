@@ -124,7 +124,7 @@ def test_a_stream_keeps_tables(spark, mode):
 def test_a_run_writes_tables(spark):
     """A run without a stream writes the difference, and refuses folders and columns that are wrong."""
     sinks = [{"format": "table", "path": "tables"}]
-    for edges, mode, version in ((EDGES, "driver", 1), (EDGES, "decomposed", 1), ([*EDGES, ("c", "d")], "driver", 2)):
+    for edges, mode, version in ((EDGES, "driver", 1), (EDGES, "distributed", 1), ([*EDGES, ("c", "d")], "driver", 2)):
         Path("e.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in edges))
         upheld.Pipeline(REACH, {"edge": "e.csv"}, sinks, mode=mode).run(spark)
         assert rows_in() == upheld.materialise(REACH, {"edge": edges})["path"].to_set()

@@ -56,15 +56,6 @@ class Texts:
         occurs[self.codes] = True
         return np.flatnonzero(occurs)
 
-    def compact(self) -> Texts:
-        """Return the same texts with a dictionary of no others, which is an array."""
-        import numpy as np
-
-        used = self.used()
-        place = np.empty(len(self.dictionary), np.int64)
-        place[used] = np.arange(len(used))
-        return Texts(place[self.codes], self.dictionary.take(used))
-
     def with_own_texts(self) -> Texts:
         """Return the same texts with a dictionary of the texts in use, in time linear in the number of rows."""
         import numpy as np

@@ -5,7 +5,7 @@ at once divide among them. The sum is the time that a run takes if each task has
 it, and writing is not: it is the same in all modes.
 
 How many facts rules derive is not known before they are derived: it is taken to be a fixed number for each explicit
-fact. So costs are estimates, and another mode than the driver has to be better by a margin.
+fact. So costs are estimates, and tasks have to be better than the driver by a margin.
 """
 
 from __future__ import annotations
@@ -34,44 +34,36 @@ class Rates(NamedTuple):
 #: Measured on two cores that others used as well; docs/explanation/cluster.md has the table.
 RATES = {
     "driver": Rates(Cost(0.34), Cost(7.5e-08, 8e-08), Cost(1.5e-06, 2.6e-09), Cost(1.9e-07)),
-    "decomposed": Rates(Cost(0.64), Cost(9.3e-08, 5.7e-06), Cost(7.7e-07, 2.2e-06), Cost(0, 2.3e-07)),
     "distributed": Rates(Cost(0.51), Cost(7.4e-08, 7.2e-07), Cost(9.7e-06), Cost(0, 8e-07)),
 }
 
 #: Facts that rules are taken to derive for each explicit one: without recursion, and with it.
 GROWTH, RECURSIVE_GROWTH = 1, 10
 
-#: How many times as long the driver must take for another mode to be chosen if the facts fit there: the first run in a
-#: Java takes about twice the time of later ones, which were measured.
+#: How many times as long the driver must take for tasks to be chosen if the facts fit there: the first run in a Java
+#: takes about twice the time of later ones, which were measured.
 MARGIN = 2
 
 
 class Work(NamedTuple):
-    """The work of a run: explicit facts, distinct texts, facts to derive, and explicit facts that all parts need."""
+    """The work of a run: explicit facts, distinct texts, and facts to derive."""
 
     facts: int
     texts: int
     derived: int
-    whole: float
 
     @classmethod
-    def of(cls, facts: int, texts: int, whole: float, is_recursive: bool) -> Work:
+    def of(cls, facts: int, texts: int, is_recursive: bool) -> Work:
         """Return the work of a program, of which the facts that it derives are estimated."""
-        return cls(facts, texts, facts * (RECURSIVE_GROWTH if is_recursive else GROWTH), whole * facts)
+        return cls(facts, texts, facts * (RECURSIVE_GROWTH if is_recursive else GROWTH))
 
 
 def seconds(mode: str, work: Work, tasks: int) -> float:
     """Return how long a run takes in a mode, if Spark runs `tasks` tasks at once."""
-    whole = work.whole if mode == "decomposed" else 0.0  # relations that are read and loaded as in the driver
-    costs = [*RATES[mode], RATES["driver"].row]
-    amounts = (1, work.facts - whole, work.texts, work.derived, whole)
+    costs, amounts = RATES[mode], (1, *work)
     serial = sum(amount * cost.serial for amount, cost in zip(amounts, costs, strict=True))
     parallel = sum(amount * cost.parallel for amount, cost in zip(amounts, costs, strict=True))
-    at_once = tasks - 1 if mode == "distributed" else tasks  # where one is left for reading and writing
-    return serial + _in_each_task(mode, work) + parallel / max(1, at_once)
-
-
-def _in_each_task(mode: str, work: Work) -> float:
-    """Return the seconds of each task for whole or replicated relations, which it loads as the driver would."""
-    loaded = {"driver": 0.0, "decomposed": work.whole, "distributed": min(work.facts, SMALL)}[mode]
-    return loaded * RATES["driver"].row.serial
+    if mode == "driver":
+        return serial + parallel / tasks
+    # Each task loads replicated relations as the driver would, and one of the tasks is left for reading and writing.
+    return serial + min(work.facts, SMALL) * RATES["driver"].row.serial + parallel / max(1, tasks - 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 
 from pyspark.sql import DataFrame
 
@@ -42,5 +41,3 @@ class Derived:
     held: object
     #: Makes a folder of Parquet with a relation by tasks, given its name, or returns False if they cannot.
     write: Callable[[str, str], bool] | None = None
-    #: The number of violations of each violated constraint.
-    violations: dict[str, int] = field(default_factory=dict)

@@ -21,10 +21,7 @@ from upheld.engines.spark.session import ARROW, configured
 from upheld.facts.columns import Column, Columns, Texts
 from upheld.facts.relation import Relation
 from upheld.facts.stored import TEXTS, StoredFacts, numbers
-from upheld.language.core import Core, Predicate
-from upheld.materialisation.build import materialise_core
-from upheld.materialisation.materialisation import Materialisation
-from upheld.materialisation.progress import ProgressGiven
+from upheld.language.core import Predicate
 from upheld.pipeline.dictionary import encoded
 from upheld.pipeline.job import Settings
 from upheld.pipeline.layouts import laid_out
@@ -61,26 +58,6 @@ def bounded(settings: Settings, limits: Limits) -> Limits:
     """Return limits with the memory that the driver may use for facts."""
     allowed = bytes_of(settings.driver_memory)
     return replace(limits, memory=min(allowed, limits.memory or allowed))
-
-
-def materialise(
-    core: Core,
-    facts: Iterable[tuple[str, Columns]],
-    limits: Limits,
-    algorithm: str = "rematerialise",
-    on_violation: str | None = None,
-    progress: ProgressGiven = None,
-) -> Materialisation:
-    """Return all that follows from facts in the driver. Unless it will be updated, no bookkeeping is begun."""
-    return materialise_core(
-        core,
-        facts,
-        engine="memory",
-        algorithm=algorithm,
-        limits=limits,
-        progress=progress,
-        on_violation=on_violation,
-    )
 
 
 def load(relations: Iterable[Facts], pairs: DataFrame | None) -> list[tuple[str, Columns]]:

@@ -114,25 +114,6 @@ def _by_python(column: Column, base: str, code_of: Callable[[Any], Value]) -> Co
     return F.udf(read, TYPES[base].spark, useArrow=True)(column)
 
 
-def values(codes: Column, type: ColumnType) -> Column:
-    """Return codes as Spark's values."""
-    match type.kind:
-        case "date":
-            value = F.date_from_unix_date(codes.cast("int"))
-        case "timestamp":
-            value = F.timestamp_micros(codes)
-        case "boolean":
-            value = codes == 1
-        case "decimal":
-            unit = F.lit(Decimal(1).scaleb(-type.scale))
-            value = (codes.cast(f"decimal({MOST_DIGITS},0)") * unit).cast(type.plain_name)
-        case _:
-            value = codes
-    if not type.nullable:
-        return value
-    return F.when(~(F.isnan(codes) if type.kind == "float" else codes == _null(type)), value)
-
-
 def codes_of_texts(texts: pa.ChunkedArray, type: ColumnType, wanted: pa.DataType) -> pa.ChunkedArray:
     """Return texts of a file as codes, each text read once; raise `NotAValue` for one that is not a value."""
     chunks = []

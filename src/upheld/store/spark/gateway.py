@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark import RDD
     from pyspark.sql import SparkSession
 
 
@@ -43,8 +42,3 @@ def is_java_running() -> bool:
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None
-
-
-def count_in_java(rdd: RDD[Any]) -> int:
-    """Return the number of elements; `RDD.count` would have Java pass all of them to Python, to count them there."""
-    return int(rdd._jrdd.count())
