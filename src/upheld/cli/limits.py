@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 import upheld
-from upheld.base.sizes import size_of
+from upheld.base.memory import size_of
 
 
 def add_limits(command: argparse.ArgumentParser) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from upheld.base.collector import collector_paused
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, quote
+from upheld.base.interruptions import collector_paused
 from upheld.base.limits import look
 from upheld.compiler.passes import PASSES
 from upheld.language import ast

@@ -18,9 +18,9 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import Protocol, TypeVar
 
-from upheld.base.collector import collector_paused
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, nearest, quote
+from upheld.base.interruptions import collector_paused
 from upheld.compiler.dependencies import LEVELS, Dependency, apart, components_of, refuse_negation_in_cycle
 from upheld.language.ast import Variable
 from upheld.language.atom_patterns import (

@@ -25,8 +25,7 @@ from upheld.maintain.marking.dred_marking import DRED_MARKING
 from upheld.maintain.marking.marking import Marking
 from upheld.maintain.overlay import Overlay, make
 from upheld.maintain.ranked import ranked, small_update
-from upheld.maintain.rematerialise import rematerialise
-from upheld.maintain.seminaive import seminaive
+from upheld.maintain.seminaive import rematerialise, seminaive
 from upheld.maintain.update import LookAhead, Outcome, Requested, State, Update
 
 

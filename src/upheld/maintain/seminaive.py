@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import Bag, FactSet, bag, derive_bag, settle
+from upheld.base.statistics import phase
 from upheld.compiler.strata import Stratification, Stratum
 from upheld.maintain.aggregates import aggregates
 from upheld.maintain.bookkeeping import Bookkeeping
 from upheld.maintain.equality.equivalences import materialise_classes
+from upheld.maintain.update import State
 
 Multisets = list[list[Bag]]
 
@@ -65,3 +67,11 @@ def seminaive_counting(engine: Engine, E: FactSet, strata: Stratification) -> tu
             rounds.append(derive_bag(s.recursive, I, I, via=delta))  # 18
         trace.append(rounds)
     return I, trace
+
+
+@phase("materialisation")
+def rematerialise(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+    """Return the old materialisation and the new one."""
+    E = state.engine.named("new E")
+    E |= (state.E - E_minus) | E_plus
+    return state.I, seminaive(state.engine, E, state.strata)

@@ -17,7 +17,7 @@ from upheld.base.pages import table
 from upheld.base.threads import Threads
 from upheld.base.turns import Turns
 from upheld.compiler.equality.equivalences import asking_for_classes
-from upheld.compiler.hypertrees.drawing import decision_lines
+from upheld.compiler.hypertrees.jointree import decision_lines
 from upheld.compiler.hypertrees.modes import Decision
 from upheld.compiler.queries import Query, compile_fact, compile_query
 from upheld.compiler.strata import Stratification, stratify

@@ -15,8 +15,7 @@ from upheld.base.limits import Limits
 from upheld.engines.spark.session import open_session
 from upheld.language.ast import Program
 from upheld.pipeline.job import Job, Settings, job_of, read_job
-from upheld.pipeline.report import RunReport, Stage, StageWatcher
-from upheld.pipeline.result import PipelineRun
+from upheld.pipeline.report import PipelineRun, RunReport, Stage, StageWatcher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

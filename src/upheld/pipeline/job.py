@@ -12,7 +12,7 @@ from typing import Any
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, described_type, nearest, quote, warn
-from upheld.base.sizes import size_of
+from upheld.base.memory import size_of
 from upheld.facts.files.reading import unreadable
 from upheld.language.ast import Program
 from upheld.materialisation.programs import parse

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from upheld.engines.spark.titles import title
 from upheld.language.ast import Program
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass
@@ -128,3 +128,17 @@ class Recorder:
     def _tell(self, stage: Stage) -> None:
         if self._watcher is not None:
             self._watcher(stage)
+
+
+@dataclass(frozen=True)
+class PipelineRun:
+    """A finished run of a pipeline: its relations as DataFrames, and its report."""
+
+    frames: Mapping[str, DataFrame]
+    report: RunReport
+    #: Holds what the DataFrames are made of.
+    _held: object = field(repr=False)
+
+    def __getitem__(self, relation: str) -> DataFrame:
+        """Return the facts of a relation that went to some sink or is an output."""
+        return self.frames[relation]

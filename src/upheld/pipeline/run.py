@@ -42,8 +42,7 @@ from upheld.pipeline.modes.derived import Derived, Frames
 from upheld.pipeline.modes.driver import Facts
 from upheld.pipeline.modes.shared_folder import SharedFolder, local_path
 from upheld.pipeline.progress import StageProgress
-from upheld.pipeline.report import Choice, Recorder, StageWatcher
-from upheld.pipeline.result import PipelineRun
+from upheld.pipeline.report import Choice, PipelineRun, Recorder, StageWatcher
 from upheld.pipeline.sinks import Writer, view_name
 from upheld.pipeline.sources.arrow import WANTED, Arrived, Storing
 from upheld.pipeline.sources.arrow import load as load_plain

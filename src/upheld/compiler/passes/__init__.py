@@ -1,16 +1,14 @@
 """From a program as written to the core, one rewrite or check per file, in this order."""
 
 from upheld.compiler.passes.components import split_components
-from upheld.compiler.passes.equality import solve_equalities
-from upheld.compiler.passes.equivalences import close_equivalences
+from upheld.compiler.passes.equality import close_equivalences, solve_equalities
 from upheld.compiler.passes.negation import push_negation
 from upheld.compiler.passes.nested.aggregates import lift_aggregates
 from upheld.compiler.passes.nested.groupings import lift_local_bodies
 from upheld.compiler.passes.nulls import guard_nulls
 from upheld.compiler.passes.records import match_records, take_heads_apart
-from upheld.compiler.passes.relations import check_relations
+from upheld.compiler.passes.relations import check_relations, split_heads
 from upheld.compiler.passes.safety import check_safety
-from upheld.compiler.passes.several_heads import split_heads
 from upheld.compiler.passes.subsumption import select_by_subsumption
 from upheld.language.disjunction import split_disjunctions
 from upheld.language.draft import Draft

@@ -6,6 +6,7 @@ A program with a `.decl` declares all its relations; one with none declares them
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from upheld.base.errors import Problem, count, nearest, quote
 from upheld.base.source import Span
@@ -145,3 +146,13 @@ def _atoms(clause: Clause) -> Iterator[Atom]:
             return iter(clause.heads)  # most clauses by far: they need no walk
         return (node for node in nodes(*clause.heads) if isinstance(node, Atom))
     return (node for node in nodes(*clause.heads, clause.body) if isinstance(node, Atom))
+
+
+def split_heads(draft: Draft) -> None:
+    """Give every clause exactly one head."""
+    draft.rules = [single for clause in draft.rules for single in _split(clause)]
+    draft.facts = [single for clause in draft.facts for single in _split(clause)]
+
+
+def _split(clause: Clause) -> list[Clause]:
+    return [clause] if len(clause.heads) == 1 else [replace(clause, heads=(head,)) for head in clause.heads]

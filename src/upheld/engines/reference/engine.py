@@ -24,8 +24,7 @@ from upheld.engines.reference.aggregates import PlainAggregate
 from upheld.engines.reference.classes import PlainClasses
 from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
 from upheld.engines.reference.equivalences import PlainGroups
-from upheld.engines.reference.instances import RuleMatcher
-from upheld.engines.reference.search import PlainSearch
+from upheld.engines.reference.instances import PlainSearch, RuleMatcher
 from upheld.engines.reference.sets import CountedFacts, Facts, InstanceList, Row, own_set
 from upheld.language.core import Aggregation, Classing, Fact, Predicate, Rule
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from upheld.arguments import checked
 from upheld.base.errors import MissingDependency, Problem, UsageError, described_type, quote
-from upheld.base.sizes import size_of
+from upheld.base.memory import size_of
 from upheld.engines.spark.java import find_java
 from upheld.store.spark.gateway import is_java_running, is_stopped
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from upheld.base.collector import collector_paused
 from upheld.base.errors import Problem, ProgramError, UsageError, nearest, quote
+from upheld.base.interruptions import collector_paused
 from upheld.base.limits import allow
 from upheld.base.source import Source, Span
 from upheld.language.ast import Formula, Program

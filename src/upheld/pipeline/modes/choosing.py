@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import LimitReached, Problem, count
-from upheld.base.sizes import size_of
+from upheld.base.memory import size_of
 from upheld.pipeline.job import Settings
 from upheld.pipeline.modes.costs import GROWTH, MARGIN, RECURSIVE_GROWTH, Work, seconds
 from upheld.pipeline.report import Choice

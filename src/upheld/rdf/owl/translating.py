@@ -48,8 +48,7 @@ from upheld.rdf.owl.expressions import (
     Some,
     owl,
 )
-from upheld.rdf.owl.graph import TYPE, Graph
-from upheld.rdf.owl.namespaces import namespaces, shortened
+from upheld.rdf.owl.graph import TYPE, Graph, namespaces, shortened
 
 BOUNDS = ("lower", "upper")
 

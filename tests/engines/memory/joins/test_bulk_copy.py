@@ -16,7 +16,7 @@ from upheld.compiler.compile import compile_program
 from upheld.engines import open_engine
 from upheld.engines.memory.joins.bulk_copy import backward_copies, forward_copies
 from upheld.engines.memory.joins.matching import Matcher
-from upheld.engines.memory.kernels import copies as copy_kernels
+from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.language.syntax.files import read_text
 
 
@@ -29,7 +29,7 @@ def test_copy_rows(table, data):
     first = [data.draw(st.integers(-1, len(constants) - 1)) for _ in chosen]
     room = len(chosen) * len(constants)
     origins, B = np.full(room, NONSENSE, np.int32), np.full((len(sources), room), NONSENSE, np.int64)
-    count = copy_kernels.copy_rows(
+    count = row_kernels.copy_rows(
         table.array(), numbers(chosen, np.int32), numbers(first, np.int32), numbers(following), numbers(sources),
         np.array(constants, np.int64), origins, B,
     )  # fmt: skip

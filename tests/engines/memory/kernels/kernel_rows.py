@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tests.engines.memory.kernels.naive import Row
 from upheld.engines.memory.kernels import chains_to_blocks, components, hashing
-from upheld.engines.memory.kernels import copies as copy_kernels
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import groups as group_kernels
@@ -33,7 +32,6 @@ MODULE_OF = {
         index_kernels,
         chains_to_blocks,
         group_kernels,
-        copy_kernels,
     )
     for name, value in vars(module).items()
     if callable(value) and getattr(value, "__module__", "") == module.__name__

@@ -70,7 +70,7 @@ def test_workers_that_have_had_a_task(spark):
 
     def frozen():
         def task(items):
-            from upheld.engines.spark.tasks.heap import keep_modules
+            from upheld.engines.spark.tasks.barrier_job import keep_modules
 
             keep_modules()
             yield gc.get_freeze_count(), len(gc.get_objects())

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from upheld.base.dataclass import dataclass
-from upheld.engines.memory.kernels import copies as copy_kernels
+from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.groups import group_rows
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import HEIGHT, Plan
@@ -68,9 +68,7 @@ class Copying:
             values = self.table.rows  # the table may have grown, and its arrays moved, since the last time round
             first = np.full(len(some), -1, np.int32)
             group_rows(values, some, self.columns, NO_PAIRS, self.keys, self.slots, self.first, first)
-            count = copy_kernels.copy_rows(
-                values, some, first, self.following, self.sources, self.constants, origins, B
-            )
+            count = row_kernels.copy_rows(values, some, first, self.following, self.sources, self.constants, origins, B)
             if count:
                 yield origins[:count], B if count == room else np.ascontiguousarray(B[:, :count])
 

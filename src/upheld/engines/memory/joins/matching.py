@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from upheld.algebra.meter import Reports
+from upheld.base.errors import count
 from upheld.compiler.hypertrees.jointree import Tree, tree_of
 from upheld.compiler.strata import Stratum
 from upheld.engines.memory.bytecode.encoder import Start
@@ -16,8 +17,7 @@ from upheld.engines.memory.joins.few_facts import LEAST_ATOMS, MOST_FACTS, MOST_
 from upheld.engines.memory.joins.forwards import Forwards, MakeSink, no_sink
 from upheld.engines.memory.joins.threads.rule_groups import FEWEST_FACTS, Job, have_several_heads, run_turn, turns
 from upheld.engines.memory.plans.delta_index import DeltaIndex, Occurrence
-from upheld.engines.memory.plans.plan import Literal, Place, Plan, Planner
-from upheld.engines.memory.plans.text import plan_lines
+from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Literal, Place, Plan, Planner, Step
 from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.sets.collected import Collected, never_counted
 from upheld.engines.memory.sets.context import Context
@@ -28,7 +28,7 @@ from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.language.ast import Variable
 from upheld.language.core import Atom, Predicate, Rule
-from upheld.language.core_text import atom_text
+from upheld.language.core_text import atom_text, builtin_text
 
 T = TypeVar("T")
 
@@ -324,3 +324,27 @@ class Matcher:
 
 def _everything(rule: Rule) -> list[Literal]:
     return [Literal(a, Place.P) for a in rule.positive] + [Literal(a, Place.N) for a in rule.negative]
+
+
+def plan_lines(start: str, plan: Plan) -> Iterator[str]:
+    """Yield a line for where a plan begins, and one for each of its steps."""
+    yield f"from {start}"
+    for step in plan.steps:
+        yield f"  {_step(step)}"
+
+
+def _step(step: Step) -> str:
+    if isinstance(step, ChoiceStep):
+        return " or ".join(f"{_step(join)}, {_step(check)}" for join, check in step.ways)
+    if not isinstance(step, AtomStep):
+        text = builtin_text(step.builtin)
+        return f"compute {text}" if step.binds else f"keep where {text}"
+    atom = atom_text(step.atom)
+    if step.negated:
+        return f"keep where not {atom}"
+    if step.filters:
+        return f"keep where {atom}"
+    if not step.known:
+        return f"with every {atom}: {count(step.source.n, 'row')}"
+    columns = ", ".join(str(c + 1) for c in step.known)
+    return f"join {atom} on column {columns}: about {step.fan_out:.3g} rows for each"
