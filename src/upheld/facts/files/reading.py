@@ -7,9 +7,8 @@ import math
 import os
 import re
 import stat
-import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from io import BufferedReader, BytesIO
 from pathlib import Path
@@ -20,7 +19,6 @@ from upheld.base.limits import allow, look
 from upheld.facts.columns import Columns, Row
 from upheld.facts.files.badrows import EXPECTED, BadRows, column_name
 from upheld.facts.files.formats import Format
-from upheld.facts.files.jsonfiles import json_rows
 from upheld.language.terms.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.primitive import FLOAT, INTEGER, INTEGER_RANGES
@@ -463,24 +461,3 @@ def _fits(text: str, type: str) -> bool:
     except _Unfit:
         return False
     return True
-
-
-#: The place of standard input in messages.
-STANDARD_INPUT = Path("<stdin>")
-
-
-def input_rows(folder: Path, types: Sequence[str], format: Format, read: Reader) -> Iterable[Row]:
-    """Return the facts of a directive. Its file is in `folder`; `read` parses a text with a row on each line."""
-    path = folder / format.filename
-    match format.io:
-        case "stdin":
-            return read(sys.stdin.buffer.read(), STANDARD_INPUT, types, format)
-        case "jsonfile":
-            return json_rows(read_bytes(path), path, types, format)
-        case "sqlite":
-            # Most programs use no database, and start faster without the module.
-            from upheld.facts.files.databases import table_rows
-
-            return table_rows(path, types, format)
-        case _:
-            return read(read_bytes(path), path, types, format)
