@@ -11,25 +11,11 @@ import numpy as np
 
 import upheld
 from upheld.algebra.reached import Reached
-from upheld.engines.memory.bytecode.records import COUNT, KNOWN_ROWS, OF_TABLE
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.rounds.strata import due, small_strata
+from upheld.engines.memory.rounds.strata import records as sr
 from upheld.engines.memory.rounds.strata.buffers import Buffers
 from upheld.engines.memory.rounds.strata.code import StrataCode
-from upheld.engines.memory.rounds.strata.records import (
-    CHANGES,
-    DUE,
-    FIRST_MINUS,
-    FIRST_PLUS,
-    IN_DELETION,
-    IN_INSERTION,
-    IS_DUE,
-    LAST_CHANGE,
-    LEFT_AGAIN,
-    LEFT_WITH,
-    MOST_LEFT_AGAIN,
-    STRATA_STATE,
-    STRATUM_FIELDS,
-)
 from upheld.engines.memory.storage import table
 from upheld.maintain.ranked import ranked
 from upheld.materialisation.materialisation import Materialisation
@@ -86,15 +72,15 @@ def test_no_pass_over_lines():
     code, _ = tools(m)
     strata = [s.index for s in code.strata.strata if not any(name.startswith("g2_") for name in s.holds)]
     tables = [t for t, one in enumerate(code.tables) if not one.name.startswith("g2_")]
-    indexes = [x for x in range(len(code._looked_up)) if code.index_lines[x, OF_TABLE] in tables]
+    indexes = [x for x in range(len(code._looked_up)) if code.index_lines[x, r.OF_TABLE] in tables]
     plans = [k for k, rule in enumerate(code.rules) if not rule.head.predicate.startswith("g2_")]
     assert min(map(len, (strata, tables, indexes, plans))) > 4
     odd = [
-        (code.lines, np.ix_(strata, [FIRST_MINUS, FIRST_PLUS, IS_DUE])),
-        (code.links, np.ix_(tables, [LAST_CHANGE, CHANGES])),
-        (code.table_lines, np.ix_(tables, [COUNT])),
-        (code.index_lines, np.ix_(indexes, [KNOWN_ROWS])),
-        (code.met, np.ix_(plans, [IN_DELETION, IN_INSERTION])),
+        (code.lines, np.ix_(strata, [sr.FIRST_MINUS, sr.FIRST_PLUS, sr.IS_DUE])),
+        (code.links, np.ix_(tables, [sr.LAST_CHANGE, sr.CHANGES])),
+        (code.table_lines, np.ix_(tables, [r.COUNT])),
+        (code.index_lines, np.ix_(indexes, [r.KNOWN_ROWS])),
+        (code.met, np.ix_(plans, [sr.IN_DELETION, sr.IN_INSERTION])),
     ]
     for lines, where in odd:
         lines[where] = ODD
@@ -110,8 +96,8 @@ def test_no_pass_over_lines():
 def lines_written(m: Materialisation) -> int:
     """Return how many strata and tables have lines that an update has not left as it found them."""
     code, _ = tools(m)
-    seeded = (code.lines[:, [FIRST_MINUS, FIRST_PLUS]] != -1).any(axis=1) | (code.lines[:, IS_DUE] != 0)
-    return int(seeded.sum() + (code.links[: len(code.tables), LAST_CHANGE] != -1).sum())
+    seeded = (code.lines[:, [sr.FIRST_MINUS, sr.FIRST_PLUS]] != -1).any(axis=1) | (code.lines[:, sr.IS_DUE] != 0)
+    return int(seeded.sum() + (code.links[: len(code.tables), sr.LAST_CHANGE] != -1).sum())
 
 
 def test_what_was_written_is_cleared():
@@ -167,15 +153,15 @@ def test_strata_that_were_left_are_left_at_once(monkeypatch):
     m.update(delete=many)
     code, _ = tools(m)
     line = code.lines[code.strata.sole_stratum("path")]
-    assert line[LEFT_WITH] == 2 * 9  # the facts that it began with, and those that had changed below
-    again = line[LEFT_AGAIN]
-    assert 0 < again <= MOST_LEFT_AGAIN
+    assert line[sr.LEFT_WITH] == 2 * 9  # the facts that it began with, and those that had changed below
+    again = line[sr.LEFT_AGAIN]
+    assert 0 < again <= sr.MOST_LEFT_AGAIN
     m.update(insert=many)
-    assert line[LEFT_AGAIN] == again - 1
+    assert line[sr.LEFT_AGAIN] == again - 1
     before = strata.maintained
     m.update(delete=few)
     m.update(insert=few)
-    assert (strata.maintained, line[LEFT_AGAIN]) == (before + 2, again - 1)
+    assert (strata.maintained, line[sr.LEFT_AGAIN]) == (before + 2, again - 1)
     assert tools(m)[0] is code
     assert m.facts() == upheld.materialise(rules, facts, engine="reference").facts()
 
@@ -184,8 +170,8 @@ def test_the_heap_of_due_strata():
     """Strata come out in ascending order, each once, however they were entered."""
     enter, drop = (getattr(one, "py_func", one) for one in (due.make_due, due.drop_first))
     random, heap = Random(9), []
-    strata, listed = np.zeros((60, STRATUM_FIELDS), np.int64), np.empty(60, np.int64)
-    state = np.zeros(STRATA_STATE, np.int64)
+    strata, listed = np.zeros((60, sr.STRATUM_FIELDS), np.int64), np.empty(60, np.int64)
+    state = np.zeros(sr.STRATA_STATE, np.int64)
     for _ in range(2_000):
         if heap and random.random() < 0.45:
             assert listed[0] == heappop(heap)
@@ -195,8 +181,8 @@ def test_the_heap_of_due_strata():
             enter(strata, listed, s, state)
             if s not in heap:
                 heappush(heap, s)
-        assert sorted(listed[: state[DUE]].tolist()) == sorted(heap)
-        assert np.flatnonzero(strata[:, IS_DUE]).tolist() == sorted(heap)
+        assert sorted(listed[: state[sr.DUE]].tolist()) == sorted(heap)
+        assert np.flatnonzero(strata[:, sr.IS_DUE]).tolist() == sorted(heap)
 
 
 def test_changes_of_tables_are_not_forgotten(monkeypatch):
@@ -230,6 +216,6 @@ def test_every_array_of_an_index_may_move():
             setattr(index, name, getattr(index, name).copy())
             owner.touch()
             code.refresh()
-            assert code.index_lines[x, KNOWN_ROWS] == -1
+            assert code.index_lines[x, r.KNOWN_ROWS] == -1
     m.update(insert=fact)
     assert m.facts() == upheld.materialise(rules, {"edge": [*edges, (60, 3)]}, engine="reference").facts()

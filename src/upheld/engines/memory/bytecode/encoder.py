@@ -27,51 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.operations import Operation, operations
-from upheld.engines.memory.bytecode.records import (
-    A_CONSTANT,
-    BY_VALUE,
-    COUNT,
-    FOLLOWS,
-    FROM_FACT,
-    FROM_MATCH,
-    GREW,
-    INDEX_FIELDS,
-    KNOWN_ROWS,
-    LOOKS_UP,
-    NO_INDEX,
-    NO_REGISTER,
-    NO_STEP,
-    ONE_NUMBER,
-    OUTCOME,
-    PLAN_CHECKS,
-    PLAN_FIRST,
-    PLAN_HEAD,
-    PLAN_ONLY_STEP,
-    PLAN_RANKED,
-    PLAN_RULE,
-    PLAN_STEPS,
-    PLAN_TABLE,
-    PLAN_TRUTH,
-    PLAN_VARIABLES,
-    QUEUE_FIELDS,
-    QUEUE_ROW,
-    QUEUE_TABLE,
-    STEP_INDEX,
-    STEP_KIND,
-    STEP_KNOWN,
-    STEP_NEGATED,
-    STEP_NEXT,
-    STEP_RANKED,
-    STEP_TABLE,
-    STEP_TRUTH,
-    TABLE_FIELDS,
-    TUPLE_INDEX,
-    TWO_NUMBERS,
-    VALUES,
-    WANTED,
-    WANTS_ROOM,
-)
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import AtomStep, BuiltinStep, ChoiceStep, Place, Places, Plan, Step
@@ -112,7 +69,7 @@ class Bench:
             np.empty(steps + 1, np.int64),
             np.empty((steps + 1, 3), np.int64),
             np.empty(arity + 1, np.int64),
-            np.empty((instances, VALUES + arity), np.int64),
+            np.empty((instances, r.VALUES + arity), np.int64),
             np.empty(hashing.GROUP, np.int64),
         )
         # Last: an update that is interrupted in here must not leave a size that the arrays do not have.
@@ -154,8 +111,8 @@ class Code:
         self.code: Numbers = np.empty(0, np.int64)
         #: The most variables and steps of a plan, and columns of a table.
         self.registers, self.steps, self.arity = 1, 0, 0
-        self.table_lines: Numbers = np.zeros((0, TABLE_FIELDS), np.int64)
-        self.index_lines: Numbers = np.zeros((0, INDEX_FIELDS), np.int64)
+        self.table_lines: Numbers = np.zeros((0, r.TABLE_FIELDS), np.int64)
+        self.index_lines: Numbers = np.zeros((0, r.INDEX_FIELDS), np.int64)
         #: The arrays of tables and of indexes that lines were written of last.
         self._arrays: dict[Table, tuple[object, ...]] = {}
         self._index_arrays: dict[int, tuple[object, ...]] = {}
@@ -176,9 +133,9 @@ class Code:
         if not _same(self._arrays.get(table, ()), arrays):
             line = self.table_lines[t]
             rows, flags, slots, *numbers = map(address_of, arrays)
-            kind = BY_VALUE
+            kind = r.BY_VALUE
             if table.keys.ndim == 1:
-                kind = ONE_NUMBER if table.arity == 1 else TWO_NUMBERS
+                kind = r.ONE_NUMBER if table.arity == 1 else r.TWO_NUMBERS
             size = len(table.slots)
             room = min(len(table.rows), size * 3 // 4)
             wide = table.rows.dtype == np.int64
@@ -187,7 +144,7 @@ class Code:
                 rows, wide, table.arity, kind, flags, slots, size, shift_of(size), 0, room, *numbers, indexed,
             )  # fmt: skip
             self._arrays[table] = arrays
-        self.table_lines[t, COUNT] = table.n
+        self.table_lines[t, r.COUNT] = table.n
 
     def _tell_of_index(
         self, x: int, table: Table, source: Table | Part, known: tuple[int, ...]
@@ -198,7 +155,7 @@ class Code:
             arrays = _arrays_of(index)
             slots, following, pool = [address_of(array) for array in arrays]
             size = len(index.slots)
-            self.index_lines[x, :KNOWN_ROWS] = (
+            self.index_lines[x, :r.KNOWN_ROWS] = (
                 self.numbers[table], isinstance(index, BlockIndex), slots, size, shift_of(size), following, pool,
             )  # fmt: skip
             self._index_arrays[x] = arrays
@@ -227,30 +184,30 @@ class Code:
     def _add_plan(self, start: Start, table: int) -> int:
         """Write a plan, and return where it is."""
         plan, code = start.plan, self._code
-        registers = {v: r for r, v in enumerate(plan.rule.variables())}
+        registers = {v: i for i, v in enumerate(plan.rule.variables())}
         at = len(code)
         self.rules.append(plan.rule)
-        code += [0] * PLAN_CHECKS
-        code[at + PLAN_RULE], code[at + PLAN_TABLE] = len(self.rules) - 1, table
-        code[at + PLAN_TRUTH], code[at + PLAN_RANKED] = self._place(start.place), start.ranked
-        code[at + PLAN_ONLY_STEP] = NO_STEP
+        code += [0] * r.PLAN_CHECKS
+        code[at + r.PLAN_RULE], code[at + r.PLAN_TABLE] = len(self.rules) - 1, table
+        code[at + r.PLAN_TRUTH], code[at + r.PLAN_RANKED] = self._place(start.place), start.ranked
+        code[at + r.PLAN_ONLY_STEP] = r.NO_STEP
         self._add_atom(start.atom, registers, at)
         held = plan.start
         only = plan.steps[0] if len(plan.steps) == 1 else None
         if isinstance(only, AtomStep) and not only.filters and not len(only.equal):
-            code[at + PLAN_ONLY_STEP] = len(code)
+            code[at + r.PLAN_ONLY_STEP] = len(code)
         for step in plan.steps:
-            code[at + PLAN_STEPS] += self._add_step(step, held, registers)
+            code[at + r.PLAN_STEPS] += self._add_step(step, held, registers)
             held = step.variables
         self.registers = max(self.registers, 1 + len(registers))
-        self.steps = max(self.steps, code[at + PLAN_STEPS])
-        code[at + PLAN_HEAD] = len(code)
+        self.steps = max(self.steps, code[at + r.PLAN_STEPS])
+        code[at + r.PLAN_HEAD] = len(code)
         head, terms, constants = self._head(plan, held)
         code.append(head)
         self._add_known(range(len(terms)), terms, constants, held, registers)
-        code[at + PLAN_FIRST] = len(code)
+        code[at + r.PLAN_FIRST] = len(code)
         self._add_first(start)
-        if code[at + PLAN_ONLY_STEP] != NO_STEP:
+        if code[at + r.PLAN_ONLY_STEP] != r.NO_STEP:
             self._add_sources(start)
         return at
 
@@ -262,13 +219,13 @@ class Code:
         """Write what the first step of a plan looks up."""
         step = start.plan.steps[0] if start.plan.steps else None
         if not isinstance(step, AtomStep):
-            self._code += [NO_INDEX, 0]
+            self._code += [r.NO_INDEX, 0]
             return
-        self._code += [TUPLE_INDEX - self._number(step.table) if step.filters else self._index(step)]
+        self._code += [r.TUPLE_INDEX - self._number(step.table) if step.filters else self._index(step)]
         self._code.append(len(step.known))
         columns = _columns(start.atom)
         for t in step.terms.tolist():
-            self._code += (columns[start.plan.start[t]], 0) if t >= 0 else (NO_REGISTER, int(step.constants[-1 - t]))
+            self._code += (columns[start.plan.start[t]], 0) if t >= 0 else (r.NO_REGISTER, int(step.constants[-1 - t]))
 
     def _add_sources(self, start: Start) -> None:
         """Write where the values of the head of a plan of one step are from."""
@@ -279,11 +236,11 @@ class Code:
         _, terms, constants = self._head(plan, step.variables)
         for t in terms.tolist():
             if t < 0:
-                self._code += (A_CONSTANT, int(constants[-1 - t]))
+                self._code += (r.A_CONSTANT, int(constants[-1 - t]))
             elif (name := step.variables[t]) in matched:
-                self._code += (FROM_MATCH, matched[name])
+                self._code += (r.FROM_MATCH, matched[name])
             else:
-                self._code += (FROM_FACT, columns[name])
+                self._code += (r.FROM_FACT, columns[name])
 
     def _add_atom(self, atom: Atom, registers: dict[str, int], at: int) -> None:
         first = _columns(atom)
@@ -295,7 +252,7 @@ class Code:
                 equal.append((first[term.name], column))
         self._add_pairs(checks)
         self._add_pairs(equal)
-        self._code[at + PLAN_VARIABLES] = len(self._code)
+        self._code[at + r.PLAN_VARIABLES] = len(self._code)
         self._add_pairs([(column, registers[v]) for v, column in first.items()])
 
     def _add_step(self, step: Step, held: tuple[str, ...], registers: dict[str, int]) -> int:
@@ -312,32 +269,32 @@ class Code:
 
     def _add_operation(self, operation: Operation, registers: dict[str, int]) -> None:
         code, at = self._code, len(self._code)
-        code += [0] * STEP_KNOWN
-        code[at + STEP_KIND], code[at + STEP_INDEX] = operation.kind, NO_INDEX
+        code += [0] * r.STEP_KNOWN
+        code[at + r.STEP_KIND], code[at + r.STEP_INDEX] = operation.kind, r.NO_INDEX
         code.append(len(operation.operands))
         for k, operand in enumerate(operation.operands):
             if isinstance(operand, Constant):
-                code += [k, NO_REGISTER, self._codec.constant(operand.value, operand.type)]
+                code += [k, r.NO_REGISTER, self._codec.constant(operand.value, operand.type)]
             else:
                 code += [k, registers[operand], 0]
         self._add_pairs([])
         results = [operation.result] if operation.result is not None else []
         self._add_pairs([(0, registers.setdefault(name, len(registers))) for name in results])
-        code[at + STEP_NEXT] = len(code)
+        code[at + r.STEP_NEXT] = len(code)
 
     def _add_match(self, step: AtomStep, held: tuple[str, ...], registers: dict[str, int]) -> None:
         code, at = self._code, len(self._code)
-        index = NO_INDEX if step.filters else self._index(step)
+        index = r.NO_INDEX if step.filters else self._index(step)
         place = self._place(step.place)
-        code += [0] * STEP_KNOWN
-        code[at + STEP_KIND], code[at + STEP_NEGATED] = LOOKS_UP if step.filters else FOLLOWS, step.negated
-        code[at + STEP_RANKED], code[at + STEP_TRUTH] = step.ranked, place
-        code[at + STEP_TABLE], code[at + STEP_INDEX] = self._number(step.table), index
+        code += [0] * r.STEP_KNOWN
+        code[at + r.STEP_KIND], code[at + r.STEP_NEGATED] = r.LOOKS_UP if step.filters else r.FOLLOWS, step.negated
+        code[at + r.STEP_RANKED], code[at + r.STEP_TRUTH] = step.ranked, place
+        code[at + r.STEP_TABLE], code[at + r.STEP_INDEX] = self._number(step.table), index
         self._add_known(step.known, step.terms, step.constants, held, registers)
         self._add_pairs(step.equal.tolist())
         new = step.variables[len(step.kept) :] if not step.filters else ()
         self._add_pairs([(c, registers[v]) for c, v in zip(step.added.tolist(), new, strict=True)])
-        code[at + STEP_NEXT] = len(code)
+        code[at + r.STEP_NEXT] = len(code)
 
     def _index(self, step: AtomStep) -> int:
         self._indexed.add(step.table)
@@ -348,7 +305,7 @@ class Code:
     ) -> None:
         self._code.append(len(columns))
         for column, t in zip(columns, terms.tolist(), strict=True):
-            source = (registers[held[t]], 0) if t >= 0 else (NO_REGISTER, int(constants[-1 - t]))
+            source = (registers[held[t]], 0) if t >= 0 else (r.NO_REGISTER, int(constants[-1 - t]))
             self._code += [column, *source]
 
     def _add_pairs(self, pairs: Sequence[Sequence[int]]) -> None:
@@ -389,8 +346,8 @@ class RoundCode(Code):
         begins: Numbers = np.cumsum([0, *map(len, listed)], dtype=np.int64)
         self.begins, self.backward = begins[: len(self.tables) + 1], begins[len(self.tables) :]
         self._sizes = [t.n for t in self.tables]
-        self.table_lines = np.zeros((len(self.tables), TABLE_FIELDS), np.int64)
-        self.index_lines = np.zeros((len(self._indexes), INDEX_FIELDS), np.int64)
+        self.table_lines = np.zeros((len(self.tables), r.TABLE_FIELDS), np.int64)
+        self.index_lines = np.zeros((len(self._indexes), r.INDEX_FIELDS), np.int64)
 
     def _add_by_table(self, starts: Sequence[Start], tables: dict[str, Table]) -> dict[int, list[int]]:
         """Write plans, and return where they are, by the table they begin with."""
@@ -406,11 +363,11 @@ class RoundCode(Code):
         It does if it has stopped for want of room, which is made here, or for indexes that must learn of rows.
         """
         for table, line in zip(self.tables, self.table_lines, strict=True):
-            table.count_rows(int(line[COUNT]))
-        if state[OUTCOME] == WANTS_ROOM:
+            table.count_rows(int(line[r.COUNT]))
+        if state[r.OUTCOME] == r.WANTS_ROOM:
             for table in self.heads:
-                table.make_room(int(state[WANTED]))
-        return bool(state[OUTCOME] in (WANTS_ROOM, GREW))
+                table.make_room(int(state[r.WANTED]))
+        return bool(state[r.OUTCOME] in (r.WANTS_ROOM, r.GREW))
 
     def is_stale(self) -> bool:
         """Return whether a table has grown so much that other plans may be better."""
@@ -533,13 +490,13 @@ def rows_of_few(tables: Sequence[Table], pairs: list[list[int]]) -> list[tuple[T
 def by_table(tables: Sequence[Table], pairs: npt.NDArray[np.signedinteger[Any]]) -> list[tuple[Table, Rows]]:
     """Return the rows of pairs of the number of a table and a row. Further columns, as a log has them, are left out."""
     if len(pairs) <= _FEW_PAIRS:
-        return rows_of_few(tables, pairs[:, :QUEUE_FIELDS].tolist())
-    numbers = pairs[:, QUEUE_TABLE]
+        return rows_of_few(tables, pairs[:, : r.QUEUE_FIELDS].tolist())
+    numbers = pairs[:, r.QUEUE_TABLE]
     first = int(numbers[0])
     if (numbers == first).all():  # as a rule
-        return [(tables[first], pairs[:, QUEUE_ROW].astype(np.int32))]
+        return [(tables[first], pairs[:, r.QUEUE_ROW].astype(np.int32))]
     order = np.argsort(numbers, kind="stable")
     ascending = numbers[order]
     begins = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
-    parts = np.split(pairs[order, QUEUE_ROW].astype(np.int32), begins[1:])
+    parts = np.split(pairs[order, r.QUEUE_ROW].astype(np.int32), begins[1:])
     return [(tables[k], rows) for k, rows in zip(ascending[begins].tolist(), parts, strict=True)]

@@ -7,38 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.instances import find_instances, instances_of_group, is_of_atom
-from upheld.engines.memory.bytecode.records import (
-    AT,
-    COUNT,
-    DONE,
-    END,
-    FLAGS,
-    HEAD,
-    HEIGHT,
-    LOG_ROW,
-    LOG_SUPPORTED,
-    LOG_TABLE,
-    LOGGED,
-    NUMBER,
-    OUTCOME,
-    QUEUE_FIELDS,
-    QUEUE_ROW,
-    QUEUE_TABLE,
-    RANK,
-    ROOM,
-    SLOTS,
-    SUPPORT,
-    TASK_BEGIN,
-    TASK_END,
-    TASK_PLAN,
-    TOO_MANY,
-    TOTAL,
-    UNCOUNTED,
-    VALUES,
-    WANTED,
-    WANTS_ROOM,
-)
 from upheld.engines.memory.bytecode.tables import (
     enter_row,
     flags_of,
@@ -67,9 +37,9 @@ def find_from_rows(tables, indexes, code, truths, bench, queue, tasks, met):
     P, Q = places.ctypes.data, queue.ctypes.data
     count, tried = np.int64(0), np.int64(0)
     for k in range(len(tasks)):
-        at, end = tasks[k, TASK_PLAN], tasks[k, TASK_END]
+        at, end = tasks[k, r.TASK_PLAN], tasks[k, r.TASK_END]
         before = count
-        for begin in range(tasks[k, TASK_BEGIN], end, GROUP):
+        for begin in range(tasks[k, r.TASK_BEGIN], end, GROUP):
             stop = min(begin + GROUP, end)
             count, tried = instances_of_group(program, at, Q, begin, stop, work, lines, P, count, tried)
             if count < 0:
@@ -90,17 +60,17 @@ def find_derivable(tables, indexes, code, truths, bench, queue, tasks, met, bit,
     T = tables.ctypes.data
     derived, tried = np.int64(0), np.int64(0)
     for k in range(len(tasks)):
-        at = tasks[k, TASK_PLAN]
-        for i in range(tasks[k, TASK_BEGIN], tasks[k, TASK_END]):
-            t, row = np.int64(queue[i, QUEUE_TABLE]), np.int64(queue[i, QUEUE_ROW])
+        at = tasks[k, r.TASK_PLAN]
+        for i in range(tasks[k, r.TASK_BEGIN], tasks[k, r.TASK_END]):
+            t, row = np.int64(queue[i, r.QUEUE_TABLE]), np.int64(queue[i, r.QUEUE_ROW])
             if flags_of(T, t, row) & bit or not is_of_atom(program, at, t, row):
                 continue
             count, tried = find_instances(program, at, row, work, lines, np.int64(0), tried, 1)
             if count < 0:
                 return derived, False
             if count:
-                write_uint16(of_table(T, t, FLAGS), row, flags_of(T, t, row) | bit)
-                out[derived, QUEUE_TABLE], out[derived, QUEUE_ROW] = t, row
+                write_uint16(of_table(T, t, r.FLAGS), row, flags_of(T, t, row) | bit)
+                out[derived, r.QUEUE_TABLE], out[derived, r.QUEUE_ROW] = t, row
                 derived += 1
                 met[k] += 1
     return derived, True
@@ -109,9 +79,9 @@ def find_derivable(tables, indexes, code, truths, bench, queue, tasks, met, bit,
 @inner_kernel
 def go_on(tables, lines, begin, state):
     """Prepare to go through instances from `begin` on, where a call stopped if a table had no room."""
-    if state[OUTCOME] == WANTS_ROOM:
+    if state[r.OUTCOME] == r.WANTS_ROOM:
         look_up_again(tables, lines, begin)
-    state[OUTCOME] = DONE
+    state[r.OUTCOME] = r.DONE
 
 
 @inner_kernel
@@ -120,16 +90,16 @@ def head_row(tables, instance, may_enter, state):
 
     Return -1 if the table has no room for the head, or if the head must not be entered: `state` says which.
     """
-    t, values = number(instance, HEAD), instance + NUMBER * VALUES
+    t, values = number(instance, r.HEAD), instance + r.NUMBER * r.VALUES
     # A head that was entered after the group was looked up may have taken the slot.
-    at = slot_of(tables, t, values, number(instance, AT))
-    row = np.int64(read_int32(of_table(tables, t, SLOTS), at))
+    at = slot_of(tables, t, values, number(instance, r.AT))
+    row = np.int64(read_int32(of_table(tables, t, r.SLOTS), at))
     if row >= 0:
         return row
-    if may_enter and of_table(tables, t, COUNT) < of_table(tables, t, ROOM):
+    if may_enter and of_table(tables, t, r.COUNT) < of_table(tables, t, r.ROOM):
         return enter_row(tables, t, at, values)
-    write_int64(state, OUTCOME, WANTS_ROOM if may_enter else UNCOUNTED)
-    write_int64(state, WANTED, t)
+    write_int64(state, r.OUTCOME, r.WANTS_ROOM if may_enter else r.UNCOUNTED)
+    write_int64(state, r.WANTED, t)
     return row
 
 
@@ -138,11 +108,11 @@ def list_head(tables, t, row, reject, bit, out, state):
     """Mark a head with a bit, and list it if it has the bit for the first time and its flags are not rejected."""
     flags = flags_of(tables, t, row)
     if not flags & bit and not read_uint8(reject, flags):
-        write_uint16(of_table(tables, t, FLAGS), row, flags | bit)
-        end = number(state, END)
-        write_int32(out, QUEUE_FIELDS * end + QUEUE_TABLE, t)
-        write_int32(out, QUEUE_FIELDS * end + QUEUE_ROW, row)
-        write_int64(state, END, end + 1)
+        write_uint16(of_table(tables, t, r.FLAGS), row, flags | bit)
+        end = number(state, r.END)
+        write_int32(out, r.QUEUE_FIELDS * end + r.QUEUE_TABLE, t)
+        write_int32(out, r.QUEUE_FIELDS * end + r.QUEUE_ROW, row)
+        write_int64(state, r.END, end + 1)
 
 
 @kernel
@@ -152,7 +122,7 @@ def enter_heads(tables, lines, begin, reject, bit, out, state):
     Return the number of the instance at which it stopped: the first whose table has no room, or the end.
     """
     T, R, Q, S = tables.ctypes.data, reject.ctypes.data, out.ctypes.data, state.ctypes.data
-    line = NUMBER * lines.shape[1]
+    line = r.NUMBER * lines.shape[1]
     go_on(T, lines, begin, state)
     for i in range(begin, len(lines)):
         if (i - begin) % GROUP == 0:
@@ -160,7 +130,7 @@ def enter_heads(tables, lines, begin, reject, bit, out, state):
         row = head_row(T, lines.ctypes.data + i * line, True, S)
         if row < 0:
             return i
-        list_head(T, lines[i, HEAD], row, R, bit, Q, S)
+        list_head(T, lines[i, r.HEAD], row, R, bit, Q, S)
     return len(lines)
 
 
@@ -171,24 +141,24 @@ def count_heads(tables, lines, begin, reject, bit, out, state, sign, log, counts
     log   for each instance that was counted the table and the row of its head, and whether it supports it
     """
     T, R, Q, S = tables.ctypes.data, reject.ctypes.data, out.ctypes.data, state.ctypes.data
-    line = NUMBER * lines.shape[1]
+    line = r.NUMBER * lines.shape[1]
     go_on(T, lines, begin, state)
     for i in range(begin, len(lines)):
         if (i - begin) % GROUP == 0:
             look_up_heads(T, lines, i, min(i + GROUP, len(lines)))
-        t = lines[i, HEAD]
+        t = lines[i, r.HEAD]
         row = head_row(T, lines.ctypes.data + i * line, sign > 0, S)
         if row < 0:
             return i
-        total = read_int32(tables[t, TOTAL], row)
+        total = read_int32(tables[t, r.TOTAL], row)
         if total == LARGEST and sign > 0:
-            state[OUTCOME], state[WANTED] = TOO_MANY, t
+            state[r.OUTCOME], state[r.WANTED] = r.TOO_MANY, t
             return i
-        write_int32(tables[t, TOTAL], row, total + sign)
-        supported = counts_support and lines[i, HEIGHT] < read_int32(tables[t, RANK], row)
+        write_int32(tables[t, r.TOTAL], row, total + sign)
+        supported = counts_support and lines[i, r.HEIGHT] < read_int32(tables[t, r.RANK], row)
         if supported:
-            write_int32(tables[t, SUPPORT], row, read_int32(tables[t, SUPPORT], row) + sign)
-        log[i, LOG_TABLE], log[i, LOG_ROW], log[i, LOG_SUPPORTED] = t, row, supported
-        state[LOGGED] = i + 1
+            write_int32(tables[t, r.SUPPORT], row, read_int32(tables[t, r.SUPPORT], row) + sign)
+        log[i, r.LOG_TABLE], log[i, r.LOG_ROW], log[i, r.LOG_SUPPORTED] = t, row, supported
+        state[r.LOGGED] = i + 1
         list_head(T, t, row, R, bit, Q, S)
     return len(lines)

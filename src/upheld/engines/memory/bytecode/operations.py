@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from upheld.engines.memory.bytecode.records import AT_MOST, COPY, EQUAL, LESS, MINUS, PLUS, TIMES, UNEQUAL
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.plans.plan import BuiltinStep
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Expression
@@ -13,9 +13,9 @@ from upheld.language.core import Apply, Expression
 #: A constant, or the name of a variable or of the result of an operation before.
 Operand = Constant | str
 
-_ARITHMETIC = {"+": PLUS, "-": MINUS, "*": TIMES}
+_ARITHMETIC = {"+": r.PLUS, "-": r.MINUS, "*": r.TIMES}
 #: Comparisons, and whether their sides change places.
-_ORDER = {"<": (LESS, False), "<=": (AT_MOST, False), ">": (LESS, True), ">=": (AT_MOST, True)}
+_ORDER = {"<": (r.LESS, False), "<=": (r.AT_MOST, False), ">": (r.LESS, True), ">=": (r.AT_MOST, True)}
 
 
 class Operation(NamedTuple):
@@ -43,11 +43,11 @@ def operations(step: BuiltinStep) -> list[Operation] | None:
         if done and done[-1].result == value:
             done[-1] = done[-1]._replace(result=step.binds)
         else:
-            done.append(Operation(COPY, (value, value), step.binds))
+            done.append(Operation(r.COPY, (value, value), step.binds))
         return done
     operands = _operand(left, names, done), _operand(right, names, done)
     if operator in ("=", "!="):  # codes are equal exactly when values are
-        done.append(Operation(EQUAL if operator == "=" else UNEQUAL, operands))
+        done.append(Operation(r.EQUAL if operator == "=" else r.UNEQUAL, operands))
     elif operator in _ORDER and builtin.type == "number":
         kind, are_swapped = _ORDER[operator]
         done.append(Operation(kind, (operands[1], operands[0]) if are_swapped else operands))

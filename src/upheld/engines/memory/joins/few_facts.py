@@ -17,8 +17,8 @@ import numpy.typing as npt
 from upheld.base.dataclass import dataclass
 from upheld.base.interruptions import uninterrupted
 from upheld.engines.memory.bytecode import many_rules
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.encoder import Bench, Columns, Numbers, PlanCode, Start
-from upheld.engines.memory.bytecode.records import COUNT, END, LINES, OUTCOME, TOO_MANY, UNCOUNTED, WANTED
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.delta_index import Occurrence
 from upheld.engines.memory.plans.plan import AtomStep, Place, Plan
@@ -119,7 +119,7 @@ class FewFacts:
         if count < 0:
             return None
         self._note(tasks, met)
-        return Instances(code, tasks, self._bench.arrays[LINES][:count])
+        return Instances(code, tasks, self._bench.arrays[r.LINES][:count])
 
     # -- backwards -----------------------------------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class HeadTaker:
 
 def new_state() -> Numbers:
     """Return the numbers that a kernel keeps from one call to the next."""
-    return np.zeros(WANTED + 1, np.int64)
+    return np.zeros(r.WANTED + 1, np.int64)
 
 
 def count_heads(
@@ -247,11 +247,11 @@ def _go_through(
         while done < len(lines):
             done = run(done, out, state)
             for t in instances.heads:
-                code.tables[t].count_rows(int(code.table_lines[t, COUNT]))
-            wanted = code.tables[int(state[WANTED])]
-            if state[OUTCOME] == UNCOUNTED:
+                code.tables[t].count_rows(int(code.table_lines[t, r.COUNT]))
+            wanted = code.tables[int(state[r.WANTED])]
+            if state[r.OUTCOME] == r.UNCOUNTED:
                 raise never_counted(wanted.name)
-            if state[OUTCOME] == TOO_MANY:
+            if state[r.OUTCOME] == r.TOO_MANY:
                 raise too_many_derivations(wanted.name)
             if done < len(lines):
                 wanted.make_room(len(lines) - done)
@@ -261,6 +261,6 @@ def _go_through(
             for t in instances.heads:
                 code.tables[t].mend()
         raise
-    for table, rows in code.by_table(out[: state[END]]):
+    for table, rows in code.by_table(out[: state[r.END]]):
         collected.put(table, rows)
         collected.context.meter.limit_facts(collected.count(table))

@@ -15,25 +15,8 @@ import numpy.typing as npt
 
 from upheld.base.interruptions import uninterrupted
 from upheld.compiler.strata import Stratum
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.encoder import MOST_HANDLED, Bench, Columns, Numbers, RoundCode, by_table
-from upheld.engines.memory.bytecode.records import (
-    BEGIN,
-    END,
-    INSTANCES,
-    LOG_SUPPORTED,
-    LOGGED,
-    OLD_RANK,
-    OLD_SUPPORT,
-    OUTCOME,
-    PLACED,
-    QUEUE_ROW,
-    QUEUE_TABLE,
-    ROUNDS,
-    TOO_MANY,
-    TOP,
-    UNCOUNTED,
-    WANTED,
-)
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
@@ -160,13 +143,13 @@ class Call:
         self.queue = np.empty((MOST_HANDLED + MOST_FACTS, 2), np.int32)
         self.log = np.empty((MOST_HANDLED, 3), np.int32)
         self.met: Numbers = np.zeros(len(code.rules), np.int64)
-        self.state: Numbers = np.zeros(WANTED + 1, np.int64)
+        self.state: Numbers = np.zeros(r.WANTED + 1, np.int64)
         end = 0
         for table, rows in facts:
-            self.queue[end : end + len(rows), QUEUE_TABLE] = code.numbers[table]
-            self.queue[end : end + len(rows), QUEUE_ROW] = rows
+            self.queue[end : end + len(rows), r.QUEUE_TABLE] = code.numbers[table]
+            self.queue[end : end + len(rows), r.QUEUE_ROW] = rows
             end += len(rows)
-        self.state[END] = self._first = end
+        self.state[r.END] = self._first = end
 
     def lose(self, P: Spelling, N: Spelling, into: tuple[Named, Named], enough: int) -> MemorySet | None:
         """Take away what the facts derive, and put them and what goes with them into some sets."""
@@ -181,8 +164,8 @@ class Call:
                     code.table_lines, code.index_lines, code.code, code.begins, truths, self.bench.arrays,
                     self.queue, self.log, self.met, state, bits, enough,
                 )  # fmt: skip
-                if state[OUTCOME] == UNCOUNTED:
-                    raise never_counted(code.tables[int(state[WANTED])].name)
+                if state[r.OUTCOME] == r.UNCOUNTED:
+                    raise never_counted(code.tables[int(state[r.WANTED])].name)
                 self._put_into(into)
             except BaseException:
                 self._take_out(into)
@@ -196,7 +179,7 @@ class Call:
         placed = np.empty((len(self.queue), 2), np.int32)
         context.journal.note(lambda: self._take_back(1))
         context.journal.note(lambda: self._put_back(placed))
-        state[TOP] = self.ranks.top
+        state[r.TOP] = self.ranks.top
         with context.new_bit("round") as bit:
             truths = self._truths(there, there, bit, there)
             bits = np.array([1 << bit, 1 << A.bit], np.int64)
@@ -217,9 +200,9 @@ class Call:
                         table.mend()
                 raise
         context.bits.give_back(bit)
-        if state[OUTCOME] == TOO_MANY:
-            raise too_many_derivations(code.tables[int(state[WANTED])].name)
-        self.ranks.raise_top(int(state[TOP]))
+        if state[r.OUTCOME] == r.TOO_MANY:
+            raise too_many_derivations(code.tables[int(state[r.WANTED])].name)
+        self.ranks.raise_top(int(state[r.TOP]))
         return self._told(1)
 
     def _look_up(self) -> None:
@@ -235,16 +218,16 @@ class Call:
     def _told(self, sign: int) -> MemorySet | None:
         """Tell the meter what was done, and return the facts to go on with, if there were any rounds."""
         state, meter = self.state, self.context.meter
-        rounds = int(state[ROUNDS])
+        rounds = int(state[r.ROUNDS])
         if not rounds:
             return None
-        self.ranks.change_sum(self.s, sign * int(state[INSTANCES]))
+        self.ranks.change_sum(self.s, sign * int(state[r.INSTANCES]))
         met = np.flatnonzero(self.met)
         meter.instances_together([self.code.rules[k] for k in met.tolist()], self.met[met].tolist())
         if rounds > 1:  # what the last one has found is settled by whoever goes on
-            begin = int(state[BEGIN])
+            begin = int(state[r.BEGIN])
             meter.round(begin - self._first, rounds - 1, by_relation=lambda: self._counts(self._first, begin))
-        left = self._rows(int(state[BEGIN]), int(state[END]))
+        left = self._rows(int(state[r.BEGIN]), int(state[r.END]))
         return Settled(self.context, dict(left)) if left else nothing(self.context)
 
     def _counts(self, begin: int, end: int) -> dict[str, int]:
@@ -257,7 +240,7 @@ class Call:
         return by_table(self.code.tables, self.queue[begin:end])
 
     def _put_into(self, into: Sequence[Named]) -> None:
-        for table, rows in self._rows(0, int(self.state[BEGIN])):
+        for table, rows in self._rows(0, int(self.state[r.BEGIN])):
             for named in into:
                 named.has_taken(table, rows)
 
@@ -265,25 +248,25 @@ class Call:
         """Clear the bits of sets that may not know of them."""
         with uninterrupted():
             keep = FLAGS(~sum(1 << named.bit for named in into) & 0xFFFF)
-            for table, rows in self._rows(0, int(self.state[BEGIN])):
+            for table, rows in self._rows(0, int(self.state[r.BEGIN])):
                 flag_kernels.clear_bits(table.flags, rows, keep)
 
     def _take_back(self, sign: int) -> None:
         """Undo what was counted."""
-        log = self.log[: self.state[LOGGED]]
-        self.state[LOGGED] = 0
+        log = self.log[: self.state[r.LOGGED]]
+        self.state[r.LOGGED] = 0
         for table, rows in by_table(self.code.tables, log):
             np.subtract.at(table.columns[self.ranks.total], rows, sign)
         if sign < 0:
-            for table, rows in by_table(self.code.tables, log[log[:, LOG_SUPPORTED] != 0]):
+            for table, rows in by_table(self.code.tables, log[log[:, r.LOG_SUPPORTED] != 0]):
                 np.add.at(table.columns[self.ranks.support], rows, 1)
 
     def _put_back(self, placed: npt.NDArray[np.int32]) -> None:
         """Undo how facts were ranked."""
-        count = int(self.state[PLACED])
+        count = int(self.state[r.PLACED])
         for number, table in enumerate(self.code.tables):
-            mine = np.flatnonzero(self.queue[:count, QUEUE_TABLE] == number)
+            mine = np.flatnonzero(self.queue[:count, r.QUEUE_TABLE] == number)
             if len(mine):
-                rows = self.queue[mine, QUEUE_ROW]
-                table.columns[self.ranks.rank][rows] = placed[mine, OLD_RANK]
-                table.columns[self.ranks.support][rows] = placed[mine, OLD_SUPPORT]
+                rows = self.queue[mine, r.QUEUE_ROW]
+                table.columns[self.ranks.rank][rows] = placed[mine, r.OLD_RANK]
+                table.columns[self.ranks.support][rows] = placed[mine, r.OLD_SUPPORT]

@@ -4,30 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.instances import follow_steps
-from upheld.engines.memory.bytecode.records import (
-    LEFT,
-    LENGTH,
-    LINES,
-    LOWEST,
-    PAIR_FIELDS,
-    PLAN_CHECKS,
-    PLAN_VARIABLES,
-    RIGHT,
-    RULE,
-    VALUES,
-)
 from upheld.engines.memory.bytecode.tables import number
 from upheld.engines.memory.kernels.addresses import write_int64
 from upheld.engines.memory.kernels.jit import inner_kernel, kernel
-from upheld.engines.memory.rounds.classes.records import (
-    EQUALITY_TABLE,
-    FIRST_INSTANCES,
-    MORE_INSTANCES,
-    PROPERTY,
-    RIGHT_SIDE,
-    SAME_AS,
-)
+from upheld.engines.memory.rounds.classes import records as cr
 
 
 @inner_kernel
@@ -52,26 +34,32 @@ def connect(constants, a, b):
 @inner_kernel
 def loop_value(equality, column, constant):
     """Return the value that the equality of a constant with itself has in a column."""
-    return equality[SAME_AS] if column == equality[PROPERTY] else constant
+    return equality[cr.SAME_AS] if column == equality[cr.PROPERTY] else constant
 
 
 @inner_kernel
 def begin_with(code, at, equality, constant, registers):
     """Begin a plan with the equality of a constant with itself; return whether it is of the atom of the plan."""
-    checks = at + PLAN_CHECKS
+    checks = at + r.PLAN_CHECKS
     for k in range(number(code, checks)):
-        column, value = number(code, checks + PAIR_FIELDS * k + LEFT), number(code, checks + PAIR_FIELDS * k + RIGHT)
+        column, value = (
+            number(code, checks + r.PAIR_FIELDS * k + r.LEFT),
+            number(code, checks + r.PAIR_FIELDS * k + r.RIGHT),
+        )
         if loop_value(equality, column, constant) != value:
             return False
-    equal = checks + LENGTH + PAIR_FIELDS * number(code, checks)
+    equal = checks + r.LENGTH + r.PAIR_FIELDS * number(code, checks)
     for k in range(number(code, equal)):
-        left, right = number(code, equal + PAIR_FIELDS * k + LEFT), number(code, equal + PAIR_FIELDS * k + RIGHT)
+        left, right = (
+            number(code, equal + r.PAIR_FIELDS * k + r.LEFT),
+            number(code, equal + r.PAIR_FIELDS * k + r.RIGHT),
+        )
         if loop_value(equality, left, constant) != loop_value(equality, right, constant):
             return False
-    variables = number(code, at + PLAN_VARIABLES)
+    variables = number(code, at + r.PLAN_VARIABLES)
     for k in range(number(code, variables)):
-        column = number(code, variables + PAIR_FIELDS * k + LEFT)
-        register = number(code, variables + PAIR_FIELDS * k + RIGHT)
+        column = number(code, variables + r.PAIR_FIELDS * k + r.LEFT)
+        register = number(code, variables + r.PAIR_FIELDS * k + r.RIGHT)
         write_int64(registers, register, loop_value(equality, column, constant))
     return True
 
@@ -87,8 +75,8 @@ def connect_equals(plans, truths, bench, constant, most, met, constants, equalit
     registers, heights, stack, values, lines, _ = bench
     program = tables.ctypes.data, indexes.ctypes.data, code.ctypes.data, truths.ctypes.data
     work = registers.ctypes.data, heights, stack, values.ctypes.data
-    home, joined, longest = equality[EQUALITY_TABLE], 0, np.int64(0)
-    heights[0] = LOWEST
+    home, joined, longest = equality[cr.EQUALITY_TABLE], 0, np.int64(0)
+    heights[0] = r.LOWEST
     for k in range(begins[home], begins[home + 1]):
         if not begin_with(program[2], code[k], equality, constant, work[0]):
             continue
@@ -97,8 +85,8 @@ def connect_equals(plans, truths, bench, constant, most, met, constants, equalit
             return joined, count
         longest = max(longest, count)
         for j in range(count):
-            met[lines[j, RULE]] += 1
-            joined += connect(constants, constant, lines[j, VALUES + equality[RIGHT_SIDE]])
+            met[lines[j, r.RULE]] += 1
+            joined += connect(constants, constant, lines[j, r.VALUES + equality[cr.RIGHT_SIDE]])
     return joined, longest
 
 
@@ -111,11 +99,11 @@ def find_loose(plans, truths, bench, members, ends, loose, met, constants, equal
     Each constant is asked for a few equalities, then for more, until its class is connected or there are no others.
     """
     _, leaders = constants
-    begin, room = 0, len(bench[LINES])
+    begin, room = 0, len(bench[r.LINES])
     for c in range(len(ends)):
         for i in range(begin, ends[c]):
             leaders[members[i]] = members[i]
-        parts, most, is_cut = ends[c] - begin, FIRST_INSTANCES, True
+        parts, most, is_cut = ends[c] - begin, cr.FIRST_INSTANCES, True
         while parts > 1 and is_cut:
             is_cut = False
             for i in range(begin, ends[c]):
@@ -126,7 +114,7 @@ def find_loose(plans, truths, bench, members, ends, loose, met, constants, equal
                 is_cut = is_cut or count == most
                 if parts == 1:
                     break
-            most = min(MORE_INSTANCES * most, room + 1)
+            most = min(cr.MORE_INSTANCES * most, room + 1)
         loose[c] = parts > 1
         begin = ends[c]
     return True

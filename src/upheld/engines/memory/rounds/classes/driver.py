@@ -17,35 +17,14 @@ from upheld.algebra.equality import Overdeletion, RulesOfClasses
 from upheld.algebra.sets import FactSet
 from upheld.base.interruptions import uninterrupted
 from upheld.engines.memory.bytecode import many_rules
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.encoder import MOST_HANDLED, Bench, Columns, Numbers, by_table
-from upheld.engines.memory.bytecode.records import (
-    BEGIN,
-    END,
-    LOGGED,
-    OUTCOME,
-    PLAN_RULE,
-    QUEUE_ROW,
-    QUEUE_TABLE,
-    ROUNDS,
-    TASK_END,
-    TASK_PLAN,
-    UNCOUNTED,
-    WANTED,
-)
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.rounds.classes import kernel
+from upheld.engines.memory.rounds.classes import records as cr
 from upheld.engines.memory.rounds.classes.code import ClassCode, ClassCodes
-from upheld.engines.memory.rounds.classes.records import (
-    BY_REFLEXIVITY,
-    BY_RULE,
-    BY_RULES,
-    HOLDS,
-    OUT_KIND,
-    STATE_FIELDS,
-    SURE,
-)
 from upheld.engines.memory.sets.collected import never_counted
 from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import NO_ROWS, MemorySet, Settled, nothing, own_set
@@ -125,7 +104,7 @@ class Call:
         self.context, self.code, self.bench = context, code, bench
         self.queue = np.empty((most, 2), np.int32)
         self.met: Numbers = np.zeros(len(code.rules), np.int64)
-        self.state: Numbers = np.zeros(STATE_FIELDS, np.int64)
+        self.state: Numbers = np.zeros(cr.STATE_FIELDS, np.int64)
 
     def begin(self, *facts: Sequence[tuple[Table, Rows]]) -> None:
         """Put lists of facts into the queue."""
@@ -133,11 +112,11 @@ class Call:
         self._ends = []
         for some in facts:
             for table, rows in some:
-                self.queue[end : end + len(rows), QUEUE_TABLE] = self.code.numbers[table]
-                self.queue[end : end + len(rows), QUEUE_ROW] = rows
+                self.queue[end : end + len(rows), r.QUEUE_TABLE] = self.code.numbers[table]
+                self.queue[end : end + len(rows), r.QUEUE_ROW] = rows
                 end += len(rows)
             self._ends.append(end)
-        self.state[END] = end
+        self.state[r.END] = end
 
     def overdelete(
         self, left: Spelling, explicit: Spelling, D: Named, P: Named, constants: Constants
@@ -154,23 +133,24 @@ class Call:
             bits = np.array([1 << bit, 1 << D.bit, 1 << P.bit], np.int64)
             try:
                 code.look_up(_NO_COLUMNS)
-                state[SURE], state[BY_RULES], state[END] = self._ends
+                state[cr.SURE], state[cr.BY_RULES], state[r.END] = self._ends
                 kernel.overdelete_rounds(
                     code.plans, truths, self.bench.arrays, self.queue, out, self.met, state, bits,
                     (code.equality, code.columns, *constants, code.reflexive),
                 )  # fmt: skip
-                if state[OUTCOME] == UNCOUNTED:
-                    raise never_counted(code.tables[int(state[WANTED])].name)
-                begin, end, listed = int(state[BEGIN]), int(state[END]), out[: state[LOGGED]]
+                if state[r.OUTCOME] == r.UNCOUNTED:
+                    raise never_counted(code.tables[int(state[r.WANTED])].name)
+                begin, end, listed = int(state[r.BEGIN]), int(state[r.END]), out[: state[r.LOGGED]]
                 holding, by_rules, by_reflexivity = (
-                    self._facts(listed[listed[:, OUT_KIND] == kind]) for kind in (HOLDS, BY_RULE, BY_REFLEXIVITY)
+                    self._facts(listed[listed[:, cr.OUT_KIND] == kind])
+                    for kind in (cr.HOLDS, cr.BY_RULE, cr.BY_REFLEXIVITY)
                 )
                 self._clear(self.queue[begin:end], D)  # a round that was too large
                 self._put_into(D, self._facts(self.queue[:begin]))
                 self._put_into(P, holding)
             except BaseException:
-                self._clear(self.queue[: state[END]], D)
-                self._clear(out[: state[LOGGED]], P)
+                self._clear(self.queue[: state[r.END]], D)
+                self._clear(out[: state[r.LOGGED]], P)
                 raise
         context.bits.give_back(bit)
         self._report(code.forward, "check", begin)
@@ -194,7 +174,7 @@ class Call:
             )
             derived = Settled(context, dict(self._facts(out[:count])), bit)
         some = np.flatnonzero(met)
-        rules = [code.rules[plans[at + PLAN_RULE]] for at in tasks[some, TASK_PLAN].tolist()]
+        rules = [code.rules[plans[at + r.PLAN_RULE]] for at in tasks[some, r.TASK_PLAN].tolist()]
         context.meter.instances_together(rules, met[some].tolist())
         return derived if is_done else None
 
@@ -204,7 +184,7 @@ class Call:
         for table, rows in facts:
             t, begin, end = code.numbers[table], end, end + len(rows)
             tasks += [(at, begin, end) for at in code.code[code.backward[t] : code.backward[t + 1]].tolist()]
-        return np.array(tasks, np.int64).reshape(-1, TASK_END + 1)
+        return np.array(tasks, np.int64).reshape(-1, r.TASK_END + 1)
 
     def insert(self, there: Spelling, A: Named) -> MemorySet | None:
         """Put the facts, and what is new, into A; return the facts to go on with, None if there was no round."""
@@ -220,17 +200,17 @@ class Call:
                     )
                     if not code.take_over_rows(state):
                         break
-                begin, end = int(state[BEGIN]), int(state[END])
+                begin, end = int(state[r.BEGIN]), int(state[r.END])
                 self._put_into(A, self._facts(self.queue[:begin]))
             except BaseException:
-                self._clear(self.queue[: state[END]], A)
+                self._clear(self.queue[: state[r.END]], A)
                 with uninterrupted():
                     for table in code.heads:
                         table.mend()
                 raise
         context.bits.give_back(bit)
         self._report(code.forward, None, begin)
-        return self._set(self._facts(self.queue[begin:end])) if state[ROUNDS] else None
+        return self._set(self._facts(self.queue[begin:end])) if state[r.ROUNDS] else None
 
     def _truths(self, places: Mapping[Place | None, Spelling], *others: Spelling) -> Numbers:
         """Return the addresses of the truth tables of the places of the code, and of other sets behind them."""
@@ -245,8 +225,8 @@ class Call:
         for some, phase in ((slice(0, forward), None), (slice(forward, None), other_phase)):
             met = np.flatnonzero(self.met[some]).tolist()
             meter.instances_together([rules[some][k] for k in met], self.met[some][met].tolist(), phase)
-        if self.state[ROUNDS]:
-            meter.round(facts, int(self.state[ROUNDS]))
+        if self.state[r.ROUNDS]:
+            meter.round(facts, int(self.state[r.ROUNDS]))
 
     # -- facts ---------------------------------------------------------------------------------------------------------
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from upheld.compiler.strata import Stratum
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.encoder import Numbers, RoundCode, Start, shift_of
-from upheld.engines.memory.bytecode.records import ARITY, BY_VALUE, KEYS, SHIFT, SIZE, TABLE_FIELDS, WIDE
 from upheld.engines.memory.plans.plan import Places, Plan, Planner
-from upheld.engines.memory.rounds.levels.records import ATOM_KNOWN, ATOM_OWN, ATOM_TABLE, RULE_ATOMS
+from upheld.engines.memory.rounds.levels import records as lr
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Rule
@@ -20,7 +20,7 @@ class LevelCode(RoundCode):
     def __init__(self, s: Stratum, starts: list[Start], tables: dict[str, Table], planner: Planner):
         atoms = [atom for rule in s.rules for atom in (rule.head, *rule.positive, *rule.negative)]
         known = list(dict.fromkeys(tables[atom.predicate] for atom in atoms))
-        self.rule_lines = {rule: len(known) + r for r, rule in enumerate(s.rules)}
+        self.rule_lines = {rule: len(known) + i for i, rule in enumerate(s.rules)}
         super().__init__(starts, known, tables, planner.codec)
         assert len(self.tables) == len(known), "a plan that looks into tables of no atom"
         self.heads = list(dict.fromkeys(tables[rule.head.predicate] for rule in s.rules))
@@ -30,7 +30,7 @@ class LevelCode(RoundCode):
         for rule, line in self.rule_lines.items():
             self.records[line] = self._add_rule(rule, s, planner)
         self.code = np.array(self._code, np.int64)
-        self.table_lines = np.zeros((len(self.records), TABLE_FIELDS), np.int64)
+        self.table_lines = np.zeros((len(self.records), r.TABLE_FIELDS), np.int64)
 
     def _head(self, plan: Plan, held: tuple[str, ...]) -> tuple[int, Places, Codes]:
         terms = np.array([held.index(v) for v in plan.rule.variables()], np.int64)
@@ -44,7 +44,7 @@ class LevelCode(RoundCode):
         head = self._add_terms(rule, rule.head, True, planner)
         at = len(self._code)
         self._code += (len(rule.positive), len(rule.negative), head, *body)
-        assert at + RULE_ATOMS + len(body) == len(self._code), "a record of a rule"
+        assert at + lr.RULE_ATOMS + len(body) == len(self._code), "a record of a rule"
         self.most_atoms = max(self.most_atoms, len(body))
         self.registers = max(self.registers, 1 + len(rule.variables()))
         self.arity = max(self.arity, len(rule.variables()))
@@ -52,16 +52,16 @@ class LevelCode(RoundCode):
 
     def _add_terms(self, rule: Rule, atom: Atom, is_own: bool, planner: Planner) -> int:
         at, variables = len(self._code), rule.variables()
-        self._code += [0] * ATOM_KNOWN
-        self._code[at + ATOM_TABLE] = self.numbers[planner.tables[atom.predicate]]
-        self._code[at + ATOM_OWN] = is_own
+        self._code += [0] * lr.ATOM_KNOWN
+        self._code[at + lr.ATOM_TABLE] = self.numbers[planner.tables[atom.predicate]]
+        self._code[at + lr.ATOM_OWN] = is_own
         terms, constants = planner.kept_terms(atom, variables)
-        self._add_known(range(len(atom.terms)), terms, constants, variables, {v: r for r, v in enumerate(variables)})
+        self._add_known(range(len(atom.terms)), terms, constants, variables, {v: i for i, v in enumerate(variables)})
         return at
 
     def hash_into(self, size: int) -> None:
         """Write the lines of rules, for a hash table of bindings with `size` slots."""
         for rule, line in self.rule_lines.items():
             fields = self.table_lines[line]
-            fields[WIDE], fields[ARITY], fields[KEYS] = True, len(rule.variables()), BY_VALUE
-            fields[SIZE], fields[SHIFT] = size, shift_of(size)
+            fields[r.WIDE], fields[r.ARITY], fields[r.KEYS] = True, len(rule.variables()), r.BY_VALUE
+            fields[r.SIZE], fields[r.SHIFT] = size, shift_of(size)

@@ -17,8 +17,8 @@ from upheld.algebra.counters import Agenda
 from upheld.base.interruptions import uninterrupted
 from upheld.compiler.strata import Stratum
 from upheld.engines.memory.bags.bags import Group, MemoryInstances, own_instances
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.encoder import Bench, Columns, Numbers, by_table
-from upheld.engines.memory.bytecode.records import COUNT, DONE, GREW, TOO_LARGE, UNCOUNTED, WANTS_ROOM
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels.addresses import address_of
@@ -27,40 +27,8 @@ from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.rounds.driver import MOST_STARTS
 from upheld.engines.memory.rounds.levels import agenda as agenda_kernels
 from upheld.engines.memory.rounds.levels import kernel
+from upheld.engines.memory.rounds.levels import records as lr
 from upheld.engines.memory.rounds.levels.code import LevelCode
-from upheld.engines.memory.rounds.levels.records import (
-    ADDED,
-    ADDED_ROUND,
-    ADDED_ROW,
-    ADDED_TABLE,
-    BETWEEN,
-    BINDINGS,
-    DOUBT,
-    DOUBTED,
-    DOUBTED_NOW,
-    DOUBTS,
-    FACT,
-    FREE_FIRST,
-    GAIN,
-    GAINED_FACTS,
-    KIND,
-    LOGGED_ADDED,
-    LOGGED_L,
-    LOGGED_PLACED,
-    LOSS,
-    LOST_FACTS,
-    METER_FACTS,
-    METER_ROUNDS,
-    OF,
-    OUTCOME,
-    PLACED_LEVEL,
-    PLACED_ROW,
-    PLACED_TABLE,
-    ROUND_OF,
-    STAGE,
-    USED,
-    WANTED,
-)
 from upheld.engines.memory.sets.collected import never_counted
 from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, nothing, own_set
@@ -160,7 +128,7 @@ class Arrays:
     """Arrays that runs use one after the other: entries with their bodies, and lists of facts. All grow."""
 
     def __init__(self) -> None:
-        self.entries: Numbers = np.empty((0, BINDINGS), np.int64)
+        self.entries: Numbers = np.empty((0, lr.BINDINGS), np.int64)
         self.bodies: Pairs = np.empty((0, 0), np.int32)
         self.listed = self.seen = np.empty(0, np.int32)
         self.lists = tuple(np.empty((0, 2), np.int32) for _ in range(3))
@@ -170,12 +138,12 @@ class Arrays:
     def make_room(self, count: int, bindings: int, atoms: int) -> None:
         """Make room for `count` entries, each with bindings and atoms; the entries so far stay."""
         before, width, most = len(self.entries), self.entries.shape[1], self.bodies.shape[1]
-        if count <= before and BINDINGS + bindings <= width and atoms <= most:
+        if count <= before and lr.BINDINGS + bindings <= width and atoms <= most:
             return
         size = max(FIRST_ROOM, before)
         while size < count:
             size *= 2
-        entries = np.empty((size, max(width, BINDINGS + bindings)), np.int64)
+        entries = np.empty((size, max(width, lr.BINDINGS + bindings)), np.int64)
         bodies = np.empty((size, max(most, atoms)), np.int32)
         entries[:before, :width], bodies[:before, :most] = self.entries, self.bodies
         self.entries, self.bodies = entries, bodies
@@ -191,10 +159,10 @@ class Logs:
     """The changes of one call of the kernel."""
 
     def __init__(self, room: int) -> None:
-        self.added = np.empty((room, ADDED + 1), np.int32)
-        self.placed = np.empty((room, PLACED_LEVEL + 1), np.int32)
+        self.added = np.empty((room, lr.ADDED + 1), np.int32)
+        self.placed = np.empty((room, lr.PLACED_LEVEL + 1), np.int32)
         self.listed = np.empty((room, 2), np.int32)
-        self.used: Numbers = np.zeros(LOGGED_L + 1, np.int64)
+        self.used: Numbers = np.zeros(lr.LOGGED_L + 1, np.int64)
         #: Whether the numbers of a table in a round are as they were: undoing may be begun twice.
         self.taken_back: dict[tuple[int, int], Numbers] = {}
 
@@ -213,14 +181,14 @@ class Run:
         self.matcher, self.arrays = rounds.matcher, rounds.arrays
         self.trace, self.s, self.code, self.sets = trace, s, code, sets
         self.chains = self._no_chains(max(FIRST_ROOM, rounds.arrays.rounds))
-        self.met: Numbers = np.zeros((GAIN + 1, len(code.rules)), np.int64)
-        self.state: Numbers = np.zeros(WANTED + 1, np.int64)
-        self.state[FREE_FIRST] = -1
+        self.met: Numbers = np.zeros((lr.GAIN + 1, len(code.rules)), np.int64)
+        self.state: Numbers = np.zeros(lr.WANTED + 1, np.int64)
+        self.state[lr.FREE_FIRST] = -1
 
     @staticmethod
     def _no_chains(rounds: int) -> Pairs:
-        chains = np.full((DOUBTED_NOW + 1, rounds), -1, np.int32)
-        chains[DOUBTED:] = 0
+        chains = np.full((lr.DOUBTED_NOW + 1, rounds), -1, np.int32)
+        chains[lr.DOUBTED :] = 0
         return chains
 
     def follow(self, agenda: Agenda, count: int, bench: Bench) -> tuple[MemorySet, MemorySet]:
@@ -233,7 +201,7 @@ class Run:
             self._look_up()
             is_entered = agenda_kernels.enter_agenda(self._plans(), bench.arrays, self._agenda(), state)
             while is_entered:
-                logs = Logs(max(ENOUGH, 2 * int(state[WANTED])))
+                logs = Logs(max(ENOUGH, 2 * int(state[lr.WANTED])))
                 self._note(logs)
                 try:
                     kernel.follow_rounds(
@@ -241,15 +209,15 @@ class Run:
                         (self.counters, *logs.arrays), self.met, state, bits,
                     )  # fmt: skip
                     for t, table in enumerate(code.tables):
-                        table.count_rows(int(code.table_lines[t, COUNT]))
+                        table.count_rows(int(code.table_lines[t, r.COUNT]))
                     self._put_into_sets(logs)
                 except BaseException:
                     self._take_out(logs)
                     raise
                 self._report()
-                if state[OUTCOME] == UNCOUNTED:
-                    raise never_counted(code.tables[int(state[WANTED])].name)
-                if state[OUTCOME] in (DONE, TOO_LARGE) or not self._has_made_room():
+                if state[lr.OUTCOME] == r.UNCOUNTED:
+                    raise never_counted(code.tables[int(state[lr.WANTED])].name)
+                if state[lr.OUTCOME] in (r.DONE, r.TOO_LARGE) or not self._has_made_room():
                     break
                 self._look_up()
         context.bits.give_back(bit)
@@ -258,18 +226,18 @@ class Run:
     def _has_made_room(self) -> bool:
         """Make the room that the kernel wants, if any; return False for more than it should have."""
         state = self.state
-        if state[OUTCOME] == GREW:
+        if state[lr.OUTCOME] == r.GREW:
             return True
-        assert state[OUTCOME] == WANTS_ROOM, "a reason to stop"
-        if state[STAGE] == BETWEEN:
-            wanted = int(state[WANTED])
+        assert state[lr.OUTCOME] == r.WANTS_ROOM, "a reason to stop"
+        if state[lr.STAGE] == lr.BETWEEN:
+            wanted = int(state[lr.WANTED])
             self.arrays.make_room_in_lists(wanted)
             for table in self.code.heads:
                 table.make_room(wanted)
                 self.trace.numbers_of(table).make_room(wanted)
             return True
         entries, rounds = len(self.arrays.entries), self.chains.shape[1]
-        if 2 * entries > MOST_LISTED and state[STAGE] != DOUBTS:
+        if 2 * entries > MOST_LISTED and state[lr.STAGE] != lr.DOUBTS:
             return False
         self.arrays.make_room(2 * entries, 0, 0)
         self.chains = np.concatenate([self.chains, self._no_chains(rounds)], axis=1)
@@ -314,20 +282,20 @@ class Run:
         arrays.make_room(count, code.arity, code.most_atoms)
         arrays.make_room_in_lists(1)
         entries, end = arrays.entries, 0
-        for kind, by_round in ((LOSS, agenda.loss), (GAIN, agenda.gain)):
+        for kind, by_round in ((lr.LOSS, agenda.loss), (lr.GAIN, agenda.gain)):
             for i, listed in by_round.items():
                 for group in own_instances(listed).groups:
                     mine = entries[end : end + len(group)]
-                    mine[:, KIND], mine[:, ROUND_OF], mine[:, OF] = kind, i, code.rule_lines[group.rule]
-                    mine[:, BINDINGS : BINDINGS + len(group.B)] = group.B.T
+                    mine[:, lr.KIND], mine[:, lr.ROUND_OF], mine[:, lr.OF] = kind, i, code.rule_lines[group.rule]
+                    mine[:, lr.BINDINGS : lr.BINDINGS + len(group.B)] = group.B.T
                     end += len(group)
         for i, doubted in agenda.doubt.items():
             for table, rows in own_set(doubted).listed():
                 mine = entries[end : end + len(rows)]
-                mine[:, KIND], mine[:, ROUND_OF], mine[:, OF] = DOUBT, i, code.numbers[table]
-                arrays.bodies[end : end + len(rows), FACT] = rows
+                mine[:, lr.KIND], mine[:, lr.ROUND_OF], mine[:, lr.OF] = lr.DOUBT, i, code.numbers[table]
+                arrays.bodies[end : end + len(rows), lr.FACT] = rows
                 end += len(rows)
-        self.state[USED] = end
+        self.state[lr.USED] = end
         highest = max((i for by_round in agenda for i in by_round), default=0)
         if highest >= self.chains.shape[1]:
             self.chains = self._no_chains(2 * highest)
@@ -337,13 +305,13 @@ class Run:
     def _report(self) -> None:
         """Report the work of a call to the meter."""
         state, meter = self.state, self.context.meter
-        for kind, phase in ((LOSS, "deleted"), (GAIN, "added")):
+        for kind, phase in ((lr.LOSS, "deleted"), (lr.GAIN, "added")):
             some = np.flatnonzero(self.met[kind])
             rules = [self.code.rules[k] for k in some.tolist()]
             meter.instances_together(rules, self.met[kind, some].tolist(), phase)
         self.met[:] = 0
-        rounds, facts = int(state[METER_ROUNDS]), int(state[METER_FACTS])
-        state[METER_ROUNDS] = state[METER_FACTS] = 0
+        rounds, facts = int(state[lr.METER_ROUNDS]), int(state[lr.METER_FACTS])
+        state[lr.METER_ROUNDS] = state[lr.METER_FACTS] = 0
         if rounds:
             meter.round(facts, rounds)
 
@@ -351,31 +319,31 @@ class Run:
         """Write into the agenda what is left of it; return the facts whose losses and gains are to be listed yet."""
         for by_round in agenda:
             by_round.clear()
-        if self.state[OUTCOME] == DONE:
+        if self.state[lr.OUTCOME] == r.DONE:
             return nothing(self.context), nothing(self.context)
-        arrays, end = self.arrays, int(self.state[USED])
+        arrays, end = self.arrays, int(self.state[lr.USED])
         entries, bodies = arrays.entries[:end], arrays.bodies[:end]
-        agenda.loss.update(self._instances(entries, bodies, LOSS))
-        agenda.gain.update(self._instances(entries, bodies, GAIN))
-        doubted = entries[:, KIND] == DOUBT
-        pairs = np.column_stack([entries[doubted, OF], bodies[doubted, FACT]])
-        for i in np.unique(entries[doubted, ROUND_OF]).tolist():
-            agenda.doubt[i] = self._facts(pairs[entries[doubted, ROUND_OF] == i])
+        agenda.loss.update(self._instances(entries, bodies, lr.LOSS))
+        agenda.gain.update(self._instances(entries, bodies, lr.GAIN))
+        doubted = entries[:, lr.KIND] == lr.DOUBT
+        pairs = np.column_stack([entries[doubted, lr.OF], bodies[doubted, lr.FACT]])
+        for i in np.unique(entries[doubted, lr.ROUND_OF]).tolist():
+            agenda.doubt[i] = self._facts(pairs[entries[doubted, lr.ROUND_OF] == i])
         _, lost, gained = arrays.lists
-        return self._facts(lost[: self.state[LOST_FACTS]]), self._facts(gained[: self.state[GAINED_FACTS]])
+        return self._facts(lost[: self.state[lr.LOST_FACTS]]), self._facts(gained[: self.state[lr.GAINED_FACTS]])
 
     def _instances(self, entries: Numbers, bodies: Pairs, kind: int) -> Mapping[int, MemoryInstances]:
         """Return the instances that are listed for loss or gain, by round, with the rows of their body atoms."""
         groups: dict[int, list[Group]] = {}
         for rule, line in self.code.rule_lines.items():
-            of_rule = np.flatnonzero((entries[:, KIND] == kind) & (entries[:, OF] == line))
-            rounds = entries[of_rule, ROUND_OF]
+            of_rule = np.flatnonzero((entries[:, lr.KIND] == kind) & (entries[:, lr.OF] == line))
+            rounds = entries[of_rule, lr.ROUND_OF]
             for i in np.flatnonzero(np.bincount(rounds)).tolist():
                 mine = of_rule[rounds == i]
-                B = np.ascontiguousarray(entries[mine, BINDINGS : BINDINGS + len(rule.variables())].T)
+                B = np.ascontiguousarray(entries[mine, lr.BINDINGS : lr.BINDINGS + len(rule.variables())].T)
                 rows = {id(atom): bodies[mine, k] for k, atom in enumerate(rule.positive)}
                 groups.setdefault(i, []).append(Group(rule, B, rows))
-        once = self.trace.lists_once(old=kind == LOSS)
+        once = self.trace.lists_once(old=kind == lr.LOSS)
         return {
             i: MemoryInstances(self.matcher, mine, may_repeat=not once, listed_once=once) for i, mine in groups.items()
         }
@@ -385,7 +353,7 @@ class Run:
 
     def _placed(self, logs: Logs) -> list[tuple[Table, Rows]]:
         """Return the facts that a call has given another level."""
-        return by_table(self.code.tables, logs.placed[: logs.used[LOGGED_PLACED]])
+        return by_table(self.code.tables, logs.placed[: logs.used[lr.LOGGED_PLACED]])
 
     def _put_into_sets(self, logs: Logs) -> None:
         """Let the sets know which facts are in them now."""
@@ -401,7 +369,7 @@ class Run:
 
     def _listed(self, logs: Logs) -> list[tuple[Table, Rows]]:
         """Return the facts that a call has put into L."""
-        return by_table(self.code.tables, logs.listed[: logs.used[LOGGED_L]])
+        return by_table(self.code.tables, logs.listed[: logs.used[lr.LOGGED_L]])
 
     # -- undoing -------------------------------------------------------------------------------------------------------
 
@@ -420,18 +388,18 @@ class Run:
                 table.mend()
 
     def _take_back_numbers(self, logs: Logs) -> None:
-        added = logs.added[: logs.used[LOGGED_ADDED]]
-        for t, i in np.unique(added[:, [ADDED_TABLE, ADDED_ROUND]], axis=0).tolist():
+        added = logs.added[: logs.used[lr.LOGGED_ADDED]]
+        for t, i in np.unique(added[:, [lr.ADDED_TABLE, lr.ADDED_ROUND]], axis=0).tolist():
             done = logs.taken_back.setdefault((t, i), np.zeros(1, np.int64))
             if not done[0]:
-                mine = added[(added[:, ADDED_TABLE] == t) & (added[:, ADDED_ROUND] == i)]
-                rows = np.ascontiguousarray(mine[:, ADDED_ROW])
-                self.trace.take_back(self.code.tables[t], rows, mine[:, ADDED].astype(np.int64), i, done)
+                mine = added[(added[:, lr.ADDED_TABLE] == t) & (added[:, lr.ADDED_ROUND] == i)]
+                rows = np.ascontiguousarray(mine[:, lr.ADDED_ROW])
+                self.trace.take_back(self.code.tables[t], rows, mine[:, lr.ADDED].astype(np.int64), i, done)
 
     def _take_back_levels(self, logs: Logs) -> None:
-        placed = logs.placed[: logs.used[LOGGED_PLACED]][::-1]  # the first level of a row is written last
-        for t in np.unique(placed[:, PLACED_TABLE]).tolist():
-            mine = placed[placed[:, PLACED_TABLE] == t]
+        placed = logs.placed[: logs.used[lr.LOGGED_PLACED]][::-1]  # the first level of a row is written last
+        for t in np.unique(placed[:, lr.PLACED_TABLE]).tolist():
+            mine = placed[placed[:, lr.PLACED_TABLE] == t]
             levels = self.code.tables[t].columns.get(self.trace.levels(old=False))
             if levels is not None:
-                levels[mine[:, PLACED_ROW]] = mine[:, PLACED_LEVEL]
+                levels[mine[:, lr.PLACED_ROW]] = mine[:, lr.PLACED_LEVEL]

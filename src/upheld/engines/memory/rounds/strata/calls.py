@@ -13,51 +13,21 @@ from typing import Protocol
 import numpy as np
 
 from upheld.base.interruptions import uninterrupted
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.encoder import Bench, Numbers
-from upheld.engines.memory.bytecode.records import NOBODY, UNLISTED
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.rounds.strata import kernel
+from upheld.engines.memory.rounds.strata import records as sr
 from upheld.engines.memory.rounds.strata.buffers import Buffers, Lines
 from upheld.engines.memory.rounds.strata.code import StrataCode
-from upheld.engines.memory.rounds.strata.records import (
-    ASKED_VALUES,
-    AT_LOG,
-    AT_NEW_FACTS,
-    AT_ROUNDS,
-    AT_TOP,
-    DERIVATIONS,
-    FIRST_MET,
-    FOUND,
-    LEFT_OVER,
-    PLACES,
-    STRATA_DONE,
-    STRATA_OUTCOME,
-    STRATA_ROOM,
-    STRATA_WANTED,
-    UNDO_RANK,
-    UNDO_ROW,
-    UNDO_SUPPORT,
-    UNDO_TABLE,
-    UNDO_TOTAL,
-    WANTED_CELL,
-    WANTS_INDEX,
-    WANTS_LEVELS,
-    WANTS_LINES,
-    WANTS_PLANS,
-    WANTS_QUEUES,
-    WANTS_READERS,
-    WANTS_ROWS,
-    WANTS_STRATUM,
-    WANTS_WIDTH,
-)
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import EVERYTHING, Spelling, Truth
 
 #: The line of a plan that has found no derivations.
-_NOT_MET: Numbers = np.array([0, 0, UNLISTED], np.int64)
+_NOT_MET: Numbers = np.array([0, 0, r.UNLISTED], np.int64)
 
 
 class RankSums(Protocol):
@@ -163,7 +133,7 @@ class Calls:
         while ranks.changed_sums:
             index = ranks.changed_sums.pop()
             if index < len(lines):  # other rules may have had more strata
-                lines[index, DERIVATIONS] = ranks.sums_by_stratum.get(index, 0)
+                lines[index, sr.DERIVATIONS] = ranks.sums_by_stratum.get(index, 0)
 
     def _run(self, I: Named, bits: tuple[int, int, int, int]) -> None:
         """Call the kernel until no stratum is due, or one is left over; the bits are of I, D, A and the round."""
@@ -172,7 +142,7 @@ class Calls:
             shared.bench.make_room(code)
             buffers.make_room_for_lines(0, code.arity)  # the kernel asks for more lines, never for wider ones
             truths = shared.truths(code, *bits)
-            state[PLACES] = len(code.places)
+            state[sr.PLACES] = len(code.places)
             self._is_ahead = True
             kernel.maintain_strata(
                 (code.table_lines, code.index_lines, code.code), truths, shared.bench.arrays, code.lines, code.links,
@@ -180,24 +150,24 @@ class Calls:
             )  # fmt: skip
             code.absorb(state)
             self._is_ahead = False
-            outcome, wanted = int(state[STRATA_OUTCOME]), int(state[STRATA_WANTED])
-            if outcome == WANTS_STRATUM:
+            outcome, wanted = int(state[sr.STRATA_OUTCOME]), int(state[sr.STRATA_WANTED])
+            if outcome == sr.WANTS_STRATUM:
                 code.write_stratum(code.strata.strata[wanted - 1])
-            elif outcome == WANTS_PLANS:
-                code.write_plans(buffers.wanted[:wanted, WANTED_CELL], Where(self.context, I, I))
-            elif outcome == WANTS_INDEX:
+            elif outcome == sr.WANTS_PLANS:
+                code.write_plans(buffers.wanted[:wanted, sr.WANTED_CELL], Where(self.context, I, I))
+            elif outcome == sr.WANTS_INDEX:
                 code.look_up_index(wanted)
-            elif outcome == WANTS_READERS:
+            elif outcome == sr.WANTS_READERS:
                 code.write_readers(wanted)
-            elif outcome == WANTS_LEVELS:
+            elif outcome == sr.WANTS_LEVELS:
                 code.write_levels(wanted)
-            elif outcome == WANTS_WIDTH:
+            elif outcome == sr.WANTS_WIDTH:
                 self._widen(wanted)
-            elif outcome == WANTS_LINES:
+            elif outcome == sr.WANTS_LINES:
                 buffers.make_room_for_lines(wanted, code.arity)
-            elif outcome == WANTS_ROWS:
+            elif outcome == sr.WANTS_ROWS:
                 self._make_room_in(wanted)
-            elif outcome == WANTS_QUEUES:
+            elif outcome == sr.WANTS_QUEUES:
                 self._make_room()
             else:
                 return
@@ -210,13 +180,13 @@ class Calls:
 
     def _make_room_in(self, t: int) -> None:
         """Make room in a table for as many rows as the kernel wants."""
-        self._code.tables[t].make_room(int(self.state[STRATA_ROOM]))
+        self._code.tables[t].make_room(int(self.state[sr.STRATA_ROOM]))
         self._code.refresh()
 
     def _widen(self, t: int) -> None:
         """Widen a table to the values of the fact that the kernel looks for."""
         table = self._code.tables[t]
-        values = self._buffers.asked[self.state[FOUND], ASKED_VALUES:][: table.arity]
+        values = self._buffers.asked[self.state[sr.FOUND], sr.ASKED_VALUES :][: table.arity]
         table.fit(int(values.min()), int(values.max()))
         self._code.refresh()
 
@@ -224,23 +194,23 @@ class Calls:
         """Begin another log, and make room in queues; this is also the time to look at limits."""
         self.context.meter.look()
         self._buffers.make_room()
-        log, used, another = self._buffers.log, int(self.state[AT_LOG]), self._buffers.new_log()
+        log, used, another = self._buffers.log, int(self.state[sr.AT_LOG]), self._buffers.new_log()
         with uninterrupted():
             self._full.append((log, used))
-            self._buffers.log, self.state[AT_LOG] = another, 0
+            self._buffers.log, self.state[sr.AT_LOG] = another, 0
 
     # -- what was done -------------------------------------------------------------------------------------------------
 
     def _count_strata(self, known: int) -> None:
         """Let the ranks know of what a kernel has done, with strata from a number of them on."""
         state, ranks = self.state, self._ranks
-        if state[AT_TOP] != ranks.top:
-            self._raise_top(int(state[AT_TOP]))
+        if state[sr.AT_TOP] != ranks.top:
+            self._raise_top(int(state[sr.AT_TOP]))
         sums, lines = ranks.sums_by_stratum, self._code.lines
-        maintained = self._buffers.done[known : state[STRATA_DONE]].tolist()
+        maintained = self._buffers.done[known : state[sr.STRATA_DONE]].tolist()
         self._done += maintained  # before their sums change: an interruption may come in between
         for s, _ in maintained:
-            sums[s] = int(lines[s, DERIVATIONS])
+            sums[s] = int(lines[s, sr.DERIVATIONS])
 
     def _raise_top(self, top: int) -> None:
         """Let the ranks know of the highest one."""
@@ -248,18 +218,18 @@ class Calls:
 
     def close(self) -> None:
         """Take the log out of the arrays that the next update fills: this one may still be undone then."""
-        used = int(self.state[AT_LOG])
+        used = int(self.state[sr.AT_LOG])
         self._full.append((self._buffers.log[:used].copy(), used))
-        self.state[AT_LOG] = 0
+        self.state[sr.AT_LOG] = 0
 
     def _tell_meter(self, more_facts: int = 0, more_rounds: int = 0) -> None:
         """Report the work of the kernel, and facts and rounds that belong to no rule."""
         state = self.state
-        now = state[AT_ROUNDS : AT_NEW_FACTS + 1].tolist()
+        now = state[sr.AT_ROUNDS : sr.AT_NEW_FACTS + 1].tolist()
         rounds, lost, gained = map(operator.sub, now, self._told)
         self._told = now
-        if state[STRATA_OUTCOME] != LEFT_OVER:
-            self._shared.maintained += int(state[STRATA_DONE])
+        if state[sr.STRATA_OUTCOME] != sr.LEFT_OVER:
+            self._shared.maintained += int(state[sr.STRATA_DONE])
         met = self._take_met()
         if met or rounds or more_rounds:
             self.context.meter.strata(self._code.rules, met, (lost, gained, more_facts), rounds + more_rounds)
@@ -268,32 +238,32 @@ class Calls:
         """Return the plans that have found derivations, with numbers by phase, and begin to count anew."""
         state, met = self.state, self._code.met
         taken: list[list[int]] = []
-        plan = int(state[FIRST_MET])
-        if plan == NOBODY:
+        plan = int(state[sr.FIRST_MET])
+        if plan == r.NOBODY:
             return taken
-        while plan != NOBODY:
+        while plan != r.NOBODY:
             deletion, insertion, following = met[plan].tolist()
             taken.append([plan, deletion, insertion])
             met[plan] = _NOT_MET
             plan = following
-        state[FIRST_MET] = NOBODY
+        state[sr.FIRST_MET] = r.NOBODY
         taken.sort()
         return taken
 
     def _undo(self) -> None:
         """Give all rows the numbers that they had, and strata their sums."""
         state, ranks = self.state, self._ranks
-        self._full.append((self._buffers.log, int(state[AT_LOG])))
-        state[AT_LOG] = 0
-        columns = (ranks.rank, UNDO_RANK), (ranks.total, UNDO_TOTAL), (ranks.support, UNDO_SUPPORT)
+        self._full.append((self._buffers.log, int(state[sr.AT_LOG])))
+        state[sr.AT_LOG] = 0
+        columns = (ranks.rank, sr.UNDO_RANK), (ranks.total, sr.UNDO_TOTAL), (ranks.support, sr.UNDO_SUPPORT)
         while self._full:
             log, used = self._full[-1]
             lines = log[:used][::-1]  # of several changes of a row the first one counts: it is written last
-            numbers = lines[:, UNDO_TABLE]
+            numbers = lines[:, sr.UNDO_TABLE]
             for t in np.unique(numbers).tolist():
                 mine = lines[numbers == t]
                 for name, field in columns:
-                    self._code.tables[t].columns[name][mine[:, UNDO_ROW]] = mine[:, field]
+                    self._code.tables[t].columns[name][mine[:, sr.UNDO_ROW]] = mine[:, field]
             self._full.pop()
         while self._done:
             s, derivations = self._done[-1]

@@ -17,52 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.compiler.strata import Stratification, Stratum
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.encoder import Columns, Numbers, PlanCode, Start, grown, without_choices
-from upheld.engines.memory.bytecode.records import (
-    COUNT,
-    DISTINCT_KEYS,
-    KEYS_AT_MOST,
-    KNOWN_ROWS,
-    NEXT_GROWN_INDEX,
-    NOBODY,
-    ROWS_AT_MOST,
-    UNLISTED,
-)
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels.hashing import FILL_DENOMINATOR, FILL_NUMERATOR
 from upheld.engines.memory.plans.plan import Plan
 from upheld.engines.memory.plans.where import Where
-from upheld.engines.memory.rounds.strata.records import (
-    DERIVATIONS,
-    EXPLICIT_STRATUM,
-    FIRST_GROWN_INDEX,
-    FIRST_GROWN_TABLE,
-    FIRST_MINUS,
-    FIRST_PLUS,
-    LAST_CHANGE,
-    LEVELS,
-    LINK_FIELDS,
-    MET_FIELDS,
-    NEXT_GROWN_TABLE,
-    NEXT_MET,
-    NO_LEVELS,
-    NO_PATTERNS,
-    NO_READERS,
-    OTHER_PLAN,
-    OTHER_STRATUM,
-    READ_FIELDS,
-    READ_NEGATED,
-    READ_OTHERS,
-    READ_OWN,
-    READ_TABLE,
-    READERS,
-    RULED_STRATUM,
-    SHAPE_NEXT,
-    STRATUM_CODE,
-    STRATUM_FIELDS,
-    STRATUM_KIND,
-    UNWRITTEN_PLAN,
-)
+from upheld.engines.memory.rounds.strata import records as sr
 from upheld.engines.memory.storage.block_index import BlockIndex
 from upheld.engines.memory.storage.chain_index import ChainIndex
 from upheld.engines.memory.storage.table import Table
@@ -111,10 +72,10 @@ class StrataCode(PlanCode):
         self._seen = self._touched.last
         #: The matcher gives up its plans when codes of constants change; this code goes with them.
         self.edition = matcher.edition
-        self.lines: Numbers = np.zeros((len(strata) + 1, STRATUM_FIELDS), np.int64)
-        self.lines[:, [FIRST_MINUS, FIRST_PLUS]] = NOBODY
-        self.links: Numbers = np.zeros((0, LINK_FIELDS), np.int64)
-        self.met: Numbers = np.zeros((0, MET_FIELDS), np.int64)
+        self.lines: Numbers = np.zeros((len(strata) + 1, sr.STRATUM_FIELDS), np.int64)
+        self.lines[:, [sr.FIRST_MINUS, sr.FIRST_PLUS]] = r.NOBODY
+        self.links: Numbers = np.zeros((0, sr.LINK_FIELDS), np.int64)
+        self.met: Numbers = np.zeros((0, sr.MET_FIELDS), np.int64)
         #: The predicates whose facts have numbers, in strata with rules. The first has all that no atom names.
         self._counted = {name for s in strata.with_rules for name in s.holds}
         self._counts_unspoken = bool(strata.strata and strata.strata[0].rules)
@@ -144,7 +105,7 @@ class StrataCode(PlanCode):
 
     def begin_anew(self) -> None:
         """Begin with other ranks, whose sums are not known yet."""
-        self.lines[:, DERIVATIONS] = 0
+        self.lines[:, sr.DERIVATIONS] = 0
 
     def refresh(self) -> None:
         """Write down where tables are now that have changed since this was last done."""
@@ -174,7 +135,7 @@ class StrataCode(PlanCode):
     def _drop_stale_plans(self, t: int) -> None:
         for cell, plan in list(self._plans.get(t, {}).items()):
             if plan.is_stale():
-                self._fill(cell, UNWRITTEN_PLAN)
+                self._fill(cell, sr.UNWRITTEN_PLAN)
                 for table in plan.tables:
                     self._plans[self.numbers[table]].pop(cell, None)
 
@@ -187,7 +148,7 @@ class StrataCode(PlanCode):
             if self._knows(x, index):
                 known = index.upto
                 self._tell_of_room(x, index)
-        self.index_lines[x, KNOWN_ROWS] = known
+        self.index_lines[x, r.KNOWN_ROWS] = known
 
     def look_up_index(self, x: int) -> None:
         """Bring an index up to date, and write down where it is."""
@@ -195,27 +156,30 @@ class StrataCode(PlanCode):
         index = self._tell_of_index(x, table, source, columns)
         self._looked_up[x] = index
         self._tell_of_room(x, index if isinstance(source, Table) else None)
-        self.index_lines[x, KNOWN_ROWS] = table.n
+        self.index_lines[x, r.KNOWN_ROWS] = table.n
 
     def _tell_of_room(self, x: int, index: ChainIndex | BlockIndex | None) -> None:
         line = self.index_lines[x]
-        line[ROWS_AT_MOST] = 0
+        line[r.ROWS_AT_MOST] = 0
         if isinstance(index, ChainIndex) and not len(index.back):
-            line[ROWS_AT_MOST] = min(len(index.following), index.rows_before_blocks())
-            line[DISTINCT_KEYS] = index.distinct
-            line[KEYS_AT_MOST] = len(index.slots) * FILL_NUMERATOR // FILL_DENOMINATOR
+            line[r.ROWS_AT_MOST] = min(len(index.following), index.rows_before_blocks())
+            line[r.DISTINCT_KEYS] = index.distinct
+            line[r.KEYS_AT_MOST] = len(index.slots) * FILL_NUMERATOR // FILL_DENOMINATOR
 
     def absorb(self, state: Numbers) -> None:
         """Let the tables and indexes know of the rows that a kernel has entered, which has listed them."""
-        while (t := int(state[FIRST_GROWN_TABLE])) != NOBODY:
-            self.tables[t].count_rows(int(self.table_lines[t, COUNT]))
-            state[FIRST_GROWN_TABLE], self.links[t, NEXT_GROWN_TABLE] = self.links[t, NEXT_GROWN_TABLE], UNLISTED
-        while (x := int(state[FIRST_GROWN_INDEX])) != NOBODY:
+        while (t := int(state[sr.FIRST_GROWN_TABLE])) != r.NOBODY:
+            self.tables[t].count_rows(int(self.table_lines[t, r.COUNT]))
+            state[sr.FIRST_GROWN_TABLE], self.links[t, sr.NEXT_GROWN_TABLE] = (
+                self.links[t, sr.NEXT_GROWN_TABLE],
+                r.UNLISTED,
+            )
+        while (x := int(state[sr.FIRST_GROWN_INDEX])) != r.NOBODY:
             index, line = self._looked_up[x], self.index_lines[x]
             assert index is not None, "an index that a kernel knows"
             self._sources[x][0].touch()
-            index.upto, index.distinct = int(line[KNOWN_ROWS]), int(line[DISTINCT_KEYS])
-            state[FIRST_GROWN_INDEX], line[NEXT_GROWN_INDEX] = line[NEXT_GROWN_INDEX], UNLISTED
+            index.upto, index.distinct = int(line[r.KNOWN_ROWS]), int(line[r.DISTINCT_KEYS])
+            state[sr.FIRST_GROWN_INDEX], line[r.NEXT_GROWN_INDEX] = line[r.NEXT_GROWN_INDEX], r.UNLISTED
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
@@ -224,11 +188,16 @@ class StrataCode(PlanCode):
         self.links = grown(self.links, len(self.tables))
         self.met = grown(self.met, len(self.rules))
         for t in range(self._told, len(self.tables)):
-            self.links[t, [LAST_CHANGE, READERS, NEXT_GROWN_TABLE, LEVELS]] = NOBODY, NO_READERS, UNLISTED, NO_LEVELS
+            self.links[t, [sr.LAST_CHANGE, sr.READERS, sr.NEXT_GROWN_TABLE, sr.LEVELS]] = (
+                r.NOBODY,
+                sr.NO_READERS,
+                r.UNLISTED,
+                sr.NO_LEVELS,
+            )
             self._tell(t)
         self._told = len(self.tables)
         for x in range(len(self._looked_up), len(self._sources)):
-            self.index_lines[x, [KNOWN_ROWS, NEXT_GROWN_INDEX]] = -1, UNLISTED
+            self.index_lines[x, [r.KNOWN_ROWS, r.NEXT_GROWN_INDEX]] = -1, r.UNLISTED
             self._looked_up.append(None)
             self._indexes_of[self.numbers[self._sources[x][0]]].append(x)
 
@@ -236,26 +205,26 @@ class StrataCode(PlanCode):
         """Write which plans the rules of a stratum have, without the plans."""
         line = self.lines[s.index]
         if s.aggregations or s.classings:
-            line[STRATUM_KIND] = OTHER_STRATUM
+            line[sr.STRATUM_KIND] = sr.OTHER_STRATUM
             return
         if not s.rules:
-            line[STRATUM_KIND] = EXPLICIT_STRATUM
+            line[sr.STRATUM_KIND] = sr.EXPLICIT_STRATUM
             return
         parts: dict[str, dict[int, list[Cell]]] = defaultdict(lambda: defaultdict(list))
         for rule in s.rules:
             own = s.own(rule)
             for i, atom in enumerate(rule.positive):
-                parts[atom.predicate][READ_OWN if i in own else READ_OTHERS].append(Cell(s, rule, i, False))
+                parts[atom.predicate][sr.READ_OWN if i in own else sr.READ_OTHERS].append(Cell(s, rule, i, False))
             for i, atom in enumerate(rule.negative):
-                parts[atom.predicate][READ_NEGATED].append(Cell(s, rule, i, True))
+                parts[atom.predicate][sr.READ_NEGATED].append(Cell(s, rule, i, True))
         code, begin = self._code, len(self._code)
-        code += [len(parts), *[NO_PATTERNS] * (READ_FIELDS * len(parts))]
+        code += [len(parts), *[sr.NO_PATTERNS] * (sr.READ_FIELDS * len(parts))]
         for k, (name, cells_of) in enumerate(parts.items()):
-            record = begin + READ_FIELDS * k
-            code[record + READ_TABLE] = self._number(self._by_name[name])
+            record = begin + sr.READ_FIELDS * k
+            code[record + sr.READ_TABLE] = self._number(self._by_name[name])
             for part, cells in cells_of.items():
                 code[record + part] = self._add_cells(cells, self._by_name[name].types)
-        line[STRATUM_KIND], line[STRATUM_CODE] = RULED_STRATUM, begin
+        line[sr.STRATUM_KIND], line[sr.STRATUM_CODE] = sr.RULED_STRATUM, begin
         self._write_out()
 
     def _add_cells(self, cells: Sequence[Cell], types: Sequence[str]) -> int:
@@ -269,7 +238,7 @@ class StrataCode(PlanCode):
             self._code.append(len(mine))
             for cell in mine:
                 self._cells[len(self._code)] = cell
-                self._code.append(UNWRITTEN_PLAN)
+                self._code.append(sr.UNWRITTEN_PLAN)
         return self._add_patterns(numbers)
 
     def write_plans(self, cells: npt.NDArray[np.int32], where: Where) -> None:
@@ -284,10 +253,10 @@ class StrataCode(PlanCode):
         start = self._matcher.start(rule, position, is_negated, where, (self._columns.rank, s))
         start = Start(without_choices(start.plan), start.atom, start.place, start.ranked)
         if not start.is_simple:
-            self._fill(at, OTHER_PLAN)
+            self._fill(at, sr.OTHER_PLAN)
             return
         plan = self.add(start)
-        self.met[len(self.rules) - 1, NEXT_MET] = UNLISTED
+        self.met[len(self.rules) - 1, sr.NEXT_MET] = r.UNLISTED
         self._fill(at, plan)
         _, indexes, _ = self.reads(start)
         for x in indexes:
@@ -309,14 +278,14 @@ class StrataCode(PlanCode):
                 self._coded(pattern, table.types): self._add_list(strata.reading([strata.classes[pattern]]))
                 for pattern, _ in strata.patterns(table.name)
             }
-        self.links[t, READERS] = self._add_patterns(numbers)
+        self.links[t, sr.READERS] = self._add_patterns(numbers)
         self._write_out()
 
     def write_levels(self, t: int) -> None:
         """Write which strata the rows of a table are in."""
         table = self.tables[t]
         levels = {self._coded(pattern, table.types): level for pattern, level in self.strata.patterns(table.name)}
-        self.links[t, LEVELS] = self._add_patterns(levels)
+        self.links[t, sr.LEVELS] = self._add_patterns(levels)
         self._write_out()
 
     def _add_list(self, numbers: Iterable[int]) -> int:
@@ -350,5 +319,5 @@ class StrataCode(PlanCode):
             self._add_pairs(equal)
             for constants, number in sorted(mine):
                 code += [*constants, number]
-            code[begin + SHAPE_NEXT] = len(code)
+            code[begin + sr.SHAPE_NEXT] = len(code)
         return at

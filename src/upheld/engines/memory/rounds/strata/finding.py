@@ -8,110 +8,32 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.instances import instances_of_group
-from upheld.engines.memory.bytecode.records import (
-    BLOCKS,
-    COUNT,
-    DISTINCT_KEYS,
-    FOLLOWS,
-    INDEX_FIELDS,
-    INDEX_SHIFT,
-    INDEX_SIZE,
-    INDEX_SLOTS,
-    KEYS_AT_MOST,
-    KNOWN_COLUMN,
-    KNOWN_FIELDS,
-    KNOWN_ROWS,
-    LENGTH,
-    NEXT,
-    NEXT_GROWN_INDEX,
-    NOBODY,
-    OF_TABLE,
-    PAIR_FIELDS,
-    PLAN_STEPS,
-    PLAN_VARIABLES,
-    QUEUE_ROW,
-    QUEUE_TABLE,
-    ROWS_AT_MOST,
-    STEP_INDEX,
-    STEP_KIND,
-    STEP_KNOWN,
-    STEP_NEXT,
-    UNLISTED,
-    VALUES,
-)
 from upheld.engines.memory.bytecode.tables import change_flags, flags_of, number, of_index, of_table, value_in
 from upheld.engines.memory.kernels.addresses import read_int32, write_int32, write_int64
 from upheld.engines.memory.kernels.hashing import GROUP, mix, owner_of, place
 from upheld.engines.memory.kernels.jit import inner_kernel
+from upheld.engines.memory.rounds.strata import records as sr
 from upheld.engines.memory.rounds.strata.patterns import end_of_run
-from upheld.engines.memory.rounds.strata.records import (
-    ALL_DONE,
-    AT_COMING,
-    AT_GOING,
-    BIT_A,
-    BIT_D,
-    BIT_ROUND,
-    CHANGED,
-    CHANGED_BEFORE,
-    CHANGED_ROW,
-    CHANGES,
-    COMING,
-    CURRENT_STRATUM,
-    FIRST_GROWN_INDEX,
-    GAINING_OWN,
-    GOING,
-    IS_BEYOND,
-    LAST_CHANGE,
-    LEFT_OVER,
-    LOSING,
-    LOSING_OWN,
-    MOST,
-    MOST_PICKED,
-    MOST_TRIED_PAIRS,
-    NO_NUMBER,
-    NO_PATTERNS,
-    OTHER_PLAN,
-    PART,
-    PARTS,
-    PICKED,
-    READ_BY,
-    READ_FIELDS,
-    READ_NEGATED,
-    READ_OTHERS,
-    READ_OWN,
-    READ_RECORD,
-    READ_TABLE,
-    ROUND_BEGIN,
-    SHAPE_NEXT,
-    STAGE,
-    STRATA_OUTCOME,
-    STRATA_WANTED,
-    STRATUM_CODE,
-    UNWRITTEN_PLAN,
-    WANTED_CELL,
-    WANTED_CELLS,
-    WANTS_INDEX,
-    WANTS_PLANS,
-)
 
 
 @inner_kernel
 def ask_for(state, outcome, wanted):
     """Note why the call stops, and for what."""
-    state[STRATA_OUTCOME], state[STRATA_WANTED] = outcome, wanted
+    state[sr.STRATA_OUTCOME], state[sr.STRATA_WANTED] = outcome, wanted
 
 
 @inner_kernel
 def leave(state):
     """Leave the stratum at hand to the operators."""
-    ask_for(state, LEFT_OVER, state[CURRENT_STRATUM])
+    ask_for(state, sr.LEFT_OVER, state[sr.CURRENT_STRATUM])
 
 
 @inner_kernel
 def leave_beyond(state):
     """Leave the stratum at hand to the operators: it has rules that no kernel applies, or values of aggregates."""
-    state[IS_BEYOND] = 1
+    state[sr.IS_BEYOND] = 1
     leave(state)
 
 
@@ -122,27 +44,27 @@ def leave_beyond(state):
 def index_more_rows(program, step, x, state):
     """Enter the rows of a table into an index of chains that does not know them yet; return whether it knows all."""
     tables, indexes, code, _ = program
-    t = of_index(indexes, x, OF_TABLE)
-    row, n = of_index(indexes, x, KNOWN_ROWS), of_table(tables, t, COUNT)
-    if of_index(indexes, x, BLOCKS) or row < 0 or n > of_index(indexes, x, ROWS_AT_MOST):
+    t = of_index(indexes, x, r.OF_TABLE)
+    row, n = of_index(indexes, x, r.KNOWN_ROWS), of_table(tables, t, r.COUNT)
+    if of_index(indexes, x, r.BLOCKS) or row < 0 or n > of_index(indexes, x, r.ROWS_AT_MOST):
         return row == n
-    slots, following = of_index(indexes, x, INDEX_SLOTS), of_index(indexes, x, NEXT)
-    mask, shift = of_index(indexes, x, INDEX_SIZE) - 1, np.uint64(of_index(indexes, x, INDEX_SHIFT))
-    keys = step + STEP_KNOWN
-    distinct = of_index(indexes, x, DISTINCT_KEYS)
-    if of_index(indexes, x, NEXT_GROWN_INDEX) == UNLISTED:
-        write_int64(indexes, x * INDEX_FIELDS + NEXT_GROWN_INDEX, state[FIRST_GROWN_INDEX])
-        state[FIRST_GROWN_INDEX] = x
-    while row < n and distinct < of_index(indexes, x, KEYS_AT_MOST):
+    slots, following = of_index(indexes, x, r.INDEX_SLOTS), of_index(indexes, x, r.NEXT)
+    mask, shift = of_index(indexes, x, r.INDEX_SIZE) - 1, np.uint64(of_index(indexes, x, r.INDEX_SHIFT))
+    keys = step + r.STEP_KNOWN
+    distinct = of_index(indexes, x, r.DISTINCT_KEYS)
+    if of_index(indexes, x, r.NEXT_GROWN_INDEX) == r.UNLISTED:
+        write_int64(indexes, x * r.INDEX_FIELDS + r.NEXT_GROWN_INDEX, state[sr.FIRST_GROWN_INDEX])
+        state[sr.FIRST_GROWN_INDEX] = x
+    while row < n and distinct < of_index(indexes, x, r.KEYS_AT_MOST):
         h = np.uint64(0)
         for k in range(number(code, keys)):
-            h = mix(h, value_in(tables, t, row, number(code, keys + KNOWN_FIELDS * k + KNOWN_COLUMN)))
+            h = mix(h, value_in(tables, t, row, number(code, keys + r.KNOWN_FIELDS * k + r.KNOWN_COLUMN)))
         at = place(h, shift)
         other = read_int32(slots, at)
         while other >= 0:
             same = True
             for k in range(number(code, keys)):
-                column = number(code, keys + KNOWN_FIELDS * k + KNOWN_COLUMN)
+                column = number(code, keys + r.KNOWN_FIELDS * k + r.KNOWN_COLUMN)
                 same = same and value_in(tables, t, row, column) == value_in(tables, t, other, column)
             if same:
                 break
@@ -153,8 +75,8 @@ def index_more_rows(program, step, x, state):
         write_int32(following, row, other)
         write_int32(slots, at, row)
         row += 1
-    write_int64(indexes, x * INDEX_FIELDS + KNOWN_ROWS, row)
-    write_int64(indexes, x * INDEX_FIELDS + DISTINCT_KEYS, distinct)
+    write_int64(indexes, x * r.INDEX_FIELDS + r.KNOWN_ROWS, row)
+    write_int64(indexes, x * r.INDEX_FIELDS + r.DISTINCT_KEYS, distinct)
     return row == n
 
 
@@ -163,19 +85,19 @@ def plan_in(program, cell, state):
     """Return the plan in a cell if it is one to follow and its indexes know all rows; else -1: the state says why."""
     tables, indexes, code, _ = program
     at = number(code, cell)
-    if at == OTHER_PLAN:
+    if at == sr.OTHER_PLAN:
         leave_beyond(state)
         return np.int64(-1)
-    variables = number(code, at + PLAN_VARIABLES)
-    step = variables + LENGTH + PAIR_FIELDS * number(code, variables)
-    for _ in range(number(code, at + PLAN_STEPS)):
-        if number(code, step + STEP_KIND) == FOLLOWS:
-            x = number(code, step + STEP_INDEX)
-            if of_index(indexes, x, KNOWN_ROWS) != of_table(tables, of_index(indexes, x, OF_TABLE), COUNT):
+    variables = number(code, at + r.PLAN_VARIABLES)
+    step = variables + r.LENGTH + r.PAIR_FIELDS * number(code, variables)
+    for _ in range(number(code, at + r.PLAN_STEPS)):
+        if number(code, step + r.STEP_KIND) == r.FOLLOWS:
+            x = number(code, step + r.STEP_INDEX)
+            if of_index(indexes, x, r.KNOWN_ROWS) != of_table(tables, of_index(indexes, x, r.OF_TABLE), r.COUNT):
                 if not index_more_rows(program, step, x, state):
-                    ask_for(state, WANTS_INDEX, x)
+                    ask_for(state, sr.WANTS_INDEX, x)
                     return np.int64(-1)
-        step = number(code, step + STEP_NEXT)
+        step = number(code, step + r.STEP_NEXT)
     return at
 
 
@@ -185,14 +107,14 @@ def plan_in(program, cell, state):
 @inner_kernel
 def pick_changes(tables, t, bit, links, queues):
     """Put the rows of a table that have changed and have a bit into a queue; return their number."""
-    picked, changed = queues[PICKED], queues[CHANGED]
-    count, change = np.int64(0), links[t, LAST_CHANGE]
-    while change != NOBODY:
-        row = np.int64(changed[change, CHANGED_ROW])
+    picked, changed = queues[sr.PICKED], queues[sr.CHANGED]
+    count, change = np.int64(0), links[t, sr.LAST_CHANGE]
+    while change != r.NOBODY:
+        row = np.int64(changed[change, sr.CHANGED_ROW])
         if flags_of(tables, t, row) & bit:
-            picked[count, QUEUE_TABLE], picked[count, QUEUE_ROW] = t, row
+            picked[count, r.QUEUE_TABLE], picked[count, r.QUEUE_ROW] = t, row
             count += 1
-        change = np.int64(changed[change, CHANGED_BEFORE])
+        change = np.int64(changed[change, sr.CHANGED_BEFORE])
     return count
 
 
@@ -204,28 +126,28 @@ def part_of_changes(program, block, at, links, queues, state):
     facts, and the patterns of the atoms that the plans begin with.
     """
     tables, _, code, _ = program
-    record, is_negated = block + READ_FIELDS * (at // 2), at % 2 == 1
-    t = number(code, record + READ_TABLE)
-    patterns = number(code, record + (READ_NEGATED if is_negated else READ_OTHERS))
-    if patterns == NO_PATTERNS or links[t, LAST_CHANGE] == NOBODY:
+    record, is_negated = block + sr.READ_FIELDS * (at // 2), at % 2 == 1
+    t = number(code, record + sr.READ_TABLE)
+    patterns = number(code, record + (sr.READ_NEGATED if is_negated else sr.READ_OTHERS))
+    if patterns == sr.NO_PATTERNS or links[t, sr.LAST_CHANGE] == r.NOBODY:
         return np.int64(0), patterns
-    if links[t, CHANGES] > MOST_PICKED:
+    if links[t, sr.CHANGES] > sr.MOST_PICKED:
         leave(state)
         return np.int64(0), patterns
     # Derivations go with facts that have gone, and with facts that are new and negated; they come the other way round.
-    bit = state[BIT_D] if (state[STAGE] == LOSING) != is_negated else state[BIT_A]
+    bit = state[sr.BIT_D] if (state[sr.STAGE] == sr.LOSING) != is_negated else state[sr.BIT_A]
     return pick_changes(tables, t, bit, links, queues), patterns
 
 
 @inner_kernel
 def end_of_part(code, queue, begin, end, links, state):
     """Return where the facts end that are of one table with the first one, and the patterns of the atoms of plans."""
-    t, stop = queue[begin, QUEUE_TABLE], begin + 1
-    while stop < end and queue[stop, QUEUE_TABLE] == t:
+    t, stop = queue[begin, r.QUEUE_TABLE], begin + 1
+    while stop < end and queue[stop, r.QUEUE_TABLE] == t:
         stop += 1
-    if links[t, READ_BY] != state[CURRENT_STRATUM]:
-        return stop, np.int64(NO_PATTERNS)
-    return stop, number(code, links[t, READ_RECORD] + READ_OWN)
+    if links[t, sr.READ_BY] != state[sr.CURRENT_STRATUM]:
+        return stop, np.int64(sr.NO_PATTERNS)
+    return stop, number(code, links[t, sr.READ_RECORD] + sr.READ_OWN)
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------
@@ -236,7 +158,7 @@ def keep_part(lines, begin, end, state):
     """Drop the instances, of some, whose heads are of other parts; return where those that are kept end."""
     stop = begin
     for i in range(begin, end):
-        if owner_of(lines[i, VALUES], state[PARTS]) == state[PART]:
+        if owner_of(lines[i, r.VALUES], state[sr.PARTS]) == state[sr.PART]:
             if stop < i:
                 for field in range(lines.shape[1]):
                     lines[stop, field] = lines[i, field]
@@ -249,13 +171,13 @@ def ask_for_plans(code, cells, wanted, state):
     """Ask for those plans of a list of cells that are not written; return whether all are."""
     are_written = True
     for k in range(number(code, cells)):
-        if number(code, cells + LENGTH + k) == UNWRITTEN_PLAN:
+        if number(code, cells + r.LENGTH + k) == sr.UNWRITTEN_PLAN:
             are_written = False
-            if state[STRATA_OUTCOME] != WANTS_PLANS:
-                ask_for(state, WANTS_PLANS, 0)
-            if state[STRATA_WANTED] < len(wanted):
-                wanted[state[STRATA_WANTED], WANTED_CELL] = cells + LENGTH + k
-                state[STRATA_WANTED] += 1
+            if state[sr.STRATA_OUTCOME] != sr.WANTS_PLANS:
+                ask_for(state, sr.WANTS_PLANS, 0)
+            if state[sr.STRATA_WANTED] < len(wanted):
+                wanted[state[sr.STRATA_WANTED], sr.WANTED_CELL] = cells + r.LENGTH + k
+                state[sr.STRATA_WANTED] += 1
     return are_written
 
 
@@ -267,10 +189,10 @@ def follow_plans(program, cells, queue, part, bench, state, counts):
     work = registers.ctypes.data, heights, stack, values.ctypes.data
     (begin, end), (count, tried, pairs) = part, counts
     pairs += (end - begin) * number(code, cells)
-    if pairs > MOST_TRIED_PAIRS:
+    if pairs > sr.MOST_TRIED_PAIRS:
         leave(state)
         return np.int64(-1), tried, pairs
-    for cell in range(cells + LENGTH, cells + LENGTH + number(code, cells)):
+    for cell in range(cells + r.LENGTH, cells + r.LENGTH + number(code, cells)):
         at = plan_in(program, cell, state)
         if at < 0:
             return np.int64(-1), tried, pairs
@@ -280,10 +202,10 @@ def follow_plans(program, cells, queue, part, bench, state, counts):
             count, tried = instances_of_group(
                 program, at, queue, start, stop, work, lines, places.ctypes.data, count, tried
             )
-            if count < 0 or count > state[MOST]:
+            if count < 0 or count > state[sr.MOST]:
                 leave(state)
                 return np.int64(-1), tried, pairs
-            if state[PARTS] > 1:
+            if state[sr.PARTS] > 1:
                 count = keep_part(lines, before, count, state)
             start = stop
     return count, tried, pairs
@@ -298,54 +220,54 @@ def follow_part(program, patterns, t, queue, part, bench, wanted, state, counts)
     the pairs of a fact and a plan.
     """
     code = program[2]
-    shape = patterns + LENGTH
+    shape = patterns + r.LENGTH
     for _ in range(number(code, patterns)):
         begin, end = part
         while begin < end:
             stop, cells = end_of_run(program, shape, t, queue, begin, end)
-            if cells != NO_NUMBER and ask_for_plans(code, cells, wanted, state):
-                if state[STRATA_OUTCOME] == ALL_DONE:
+            if cells != sr.NO_NUMBER and ask_for_plans(code, cells, wanted, state):
+                if state[sr.STRATA_OUTCOME] == sr.ALL_DONE:
                     counts = follow_plans(program, cells, queue, (begin, stop), bench, state, counts)
                     if counts[0] < 0:
                         return counts
             begin = stop
-        shape = number(code, shape + SHAPE_NEXT)
+        shape = number(code, shape + sr.SHAPE_NEXT)
     return counts
 
 
 @inner_kernel
 def mark_round(tables, queues, keep, add, state):
     """Change the flags of the facts of the stratum at hand that its last round has found."""
-    if state[STAGE] == LOSING_OWN:
-        change_flags(tables, queues[GOING], state[ROUND_BEGIN], state[AT_GOING], keep, add)
-    elif state[STAGE] == GAINING_OWN:
-        change_flags(tables, queues[COMING], state[ROUND_BEGIN], state[AT_COMING], keep, add)
+    if state[sr.STAGE] == sr.LOSING_OWN:
+        change_flags(tables, queues[sr.GOING], state[sr.ROUND_BEGIN], state[sr.AT_GOING], keep, add)
+    elif state[sr.STAGE] == sr.GAINING_OWN:
+        change_flags(tables, queues[sr.COMING], state[sr.ROUND_BEGIN], state[sr.AT_COMING], keep, add)
 
 
 @inner_kernel
 def find_for_step(program, strata, links, queues, bench, state):
     """Write the instances of the step at hand; return their number, or -1 if the call has to stop."""
     tables, _, code, _ = program
-    is_losing = state[STAGE] == LOSING_OWN
-    is_own = is_losing or state[STAGE] == GAINING_OWN
-    own = queues[GOING] if is_losing else queues[COMING]
-    block = strata[state[CURRENT_STRATUM], STRATUM_CODE]
+    is_losing = state[sr.STAGE] == sr.LOSING_OWN
+    is_own = is_losing or state[sr.STAGE] == sr.GAINING_OWN
+    own = queues[sr.GOING] if is_losing else queues[sr.COMING]
+    block = strata[state[sr.CURRENT_STRATUM], sr.STRATUM_CODE]
     at, end = np.int64(0), 2 * number(code, block)
     if is_own:
-        at, end = state[ROUND_BEGIN], state[AT_GOING] if is_losing else state[AT_COMING]
-    queue = own.ctypes.data if is_own else queues[PICKED].ctypes.data
-    mark_round(tables, queues, ~np.int64(0), state[BIT_ROUND] | (0 if is_losing else state[BIT_A]), state)
+        at, end = state[sr.ROUND_BEGIN], state[sr.AT_GOING] if is_losing else state[sr.AT_COMING]
+    queue = own.ctypes.data if is_own else queues[sr.PICKED].ctypes.data
+    mark_round(tables, queues, ~np.int64(0), state[sr.BIT_ROUND] | (0 if is_losing else state[sr.BIT_A]), state)
     counts = np.int64(0), np.int64(0), np.int64(0)
-    while at < end and counts[0] >= 0 and state[STRATA_OUTCOME] != LEFT_OVER:
+    while at < end and counts[0] >= 0 and state[sr.STRATA_OUTCOME] != sr.LEFT_OVER:
         if is_own:
             begin = at
             at, patterns = end_of_part(code, own, begin, end, links, state)
-            t, part = np.int64(own[begin, QUEUE_TABLE]), (begin, at)
+            t, part = np.int64(own[begin, r.QUEUE_TABLE]), (begin, at)
         else:
             picked, patterns = part_of_changes(program, block, at, links, queues, state)
-            t = number(code, block + READ_FIELDS * (at // 2) + READ_TABLE)
+            t = number(code, block + sr.READ_FIELDS * (at // 2) + sr.READ_TABLE)
             at, part = at + 1, (np.int64(0), picked)
-        if patterns != NO_PATTERNS and part[0] < part[1]:
-            counts = follow_part(program, patterns, t, queue, part, bench, queues[WANTED_CELLS], state, counts)
-    mark_round(tables, queues, ~state[BIT_ROUND], np.int64(0), state)
-    return counts[0] if state[STRATA_OUTCOME] == ALL_DONE else np.int64(-1)
+        if patterns != sr.NO_PATTERNS and part[0] < part[1]:
+            counts = follow_part(program, patterns, t, queue, part, bench, queues[sr.WANTED_CELLS], state, counts)
+    mark_round(tables, queues, ~state[sr.BIT_ROUND], np.int64(0), state)
+    return counts[0] if state[sr.STRATA_OUTCOME] == sr.ALL_DONE else np.int64(-1)

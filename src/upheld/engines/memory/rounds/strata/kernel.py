@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.bytecode.records import LINES, NOBODY, NUMBER, QUEUE_ROW, QUEUE_TABLE, TOTAL
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.tables import change_flags, number, of_table
 from upheld.engines.memory.kernels.addresses import read_int32
 from upheld.engines.memory.kernels.counts import LARGEST
 from upheld.engines.memory.kernels.jit import inner_kernel, kernel
+from upheld.engines.memory.rounds.strata import records as sr
 from upheld.engines.memory.rounds.strata.changes import clear_written, have_readers, note_changes, take_seeds
 from upheld.engines.memory.rounds.strata.due import drop_first
 from upheld.engines.memory.rounds.strata.finding import ask_for, find_for_step, leave, leave_beyond
@@ -29,71 +30,6 @@ from upheld.engines.memory.rounds.strata.numbers import (
     rank_row,
     take_back,
 )
-from upheld.engines.memory.rounds.strata.records import (
-    ALL_DONE,
-    ASKING,
-    AT_CHANGED,
-    AT_COMING,
-    AT_GOING,
-    AT_LOG,
-    AT_LOST_FACTS,
-    AT_NEW_FACTS,
-    AT_ROUNDS,
-    AT_TOP,
-    BIT_A,
-    BIT_D,
-    BIT_E,
-    BIT_ROUND,
-    CHANGED,
-    COMING,
-    CURRENT_STRATUM,
-    DERIVATIONS,
-    DONE_DERIVATIONS,
-    DONE_STRATUM,
-    DUE,
-    ENDING,
-    EXPLICIT_STRATUM,
-    FIRST_MINUS,
-    FIRST_PLUS,
-    GAINED,
-    GAINING,
-    GAINING_OWN,
-    GOING,
-    IS_ENTERED,
-    LEFT_AGAIN,
-    LEFT_OVER,
-    LEFT_WITH,
-    LOSING,
-    LOSING_OWN,
-    LOST,
-    MOST,
-    MOST_LEFT_AGAIN,
-    NEXT_STRATUM,
-    OTHER_STRATUM,
-    PART_LOST,
-    PLACES,
-    READ_BY,
-    READ_FIELDS,
-    READ_RECORD,
-    READ_TABLE,
-    ROUND_BEGIN,
-    RULED_STRATUM,
-    SAVED,
-    SEED_NEXT,
-    SEED_ROW,
-    SEED_TABLE,
-    SEEDING,
-    SEEDS,
-    SMALL_STRATUM,
-    STAGE,
-    STRATA_DONE,
-    STRATA_OUTCOME,
-    STRATUM_CODE,
-    STRATUM_KIND,
-    UNWRITTEN_STRATUM,
-    WANTS_QUEUES,
-    WANTS_STRATUM,
-)
 
 # -- the beginning and the end of a stratum ----------------------------------------------------------------------------
 
@@ -101,20 +37,20 @@ from upheld.engines.memory.rounds.strata.records import (
 @inner_kernel
 def has_enough(log, queues, state):
     """Return whether the queues and the log have room for one more stratum of the largest size."""
-    more = 2 * state[MOST] + state[SEEDS]
-    if state[AT_GOING] + more > len(queues[GOING]) or state[AT_COMING] + more > len(queues[COMING]):
+    more = 2 * state[sr.MOST] + state[sr.SEEDS]
+    if state[sr.AT_GOING] + more > len(queues[sr.GOING]) or state[sr.AT_COMING] + more > len(queues[sr.COMING]):
         return False
     # Each derivation is logged, each explicit fact, and each fact that is ranked.
-    return state[AT_LOG] + 3 * more <= len(log) and state[AT_CHANGED] + 2 * more <= len(queues[CHANGED])
+    return state[sr.AT_LOG] + 3 * more <= len(log) and state[sr.AT_CHANGED] + 2 * more <= len(queues[sr.CHANGED])
 
 
 @inner_kernel
 def enlist_explicit(tables, seeds, first, queue, end, bit, state):
     """Put the explicit facts of a stratum without rules into the queue of those that go, or that come."""
     begin, seed = state[end], first
-    while seed != NOBODY:
-        enlist(queue, seeds[seed, SEED_TABLE], seeds[seed, SEED_ROW], end, state)
-        seed = seeds[seed, SEED_NEXT]
+    while seed != r.NOBODY:
+        enlist(queue, seeds[seed, sr.SEED_TABLE], seeds[seed, sr.SEED_ROW], end, state)
+        seed = seeds[seed, sr.SEED_NEXT]
     change_flags(tables, queue, begin, state[end], ~np.int64(0), bit)
 
 
@@ -122,83 +58,87 @@ def enlist_explicit(tables, seeds, first, queue, end, bit, state):
 def note_tables_read(code, block, links, s):
     """Note for each table that the rules of a stratum read where its record is."""
     for k in range(number(code, block)):
-        t = number(code, block + READ_FIELDS * k + READ_TABLE)
-        links[t, READ_BY], links[t, READ_RECORD] = s, block + READ_FIELDS * k
+        t = number(code, block + sr.READ_FIELDS * k + sr.READ_TABLE)
+        links[t, sr.READ_BY], links[t, sr.READ_RECORD] = s, block + sr.READ_FIELDS * k
 
 
 @inner_kernel
 def changes_before(state):
     """Return the number of facts that a call has begun with, and that have changed in the strata it has maintained."""
-    return state[SEEDS] + state[AT_CHANGED]
+    return state[sr.SEEDS] + state[sr.AT_CHANGED]
 
 
 @inner_kernel
 def begin_stratum(program, s, strata, links, seeds, queues, log, state):
     """Prepare the first step of a stratum. If it has no rules, its explicit facts go and come at once."""
     tables, _, code, _ = program
-    kind = strata[s, STRATUM_KIND]
-    state[CURRENT_STRATUM], state[LOST], state[GAINED], state[ROUND_BEGIN] = s, 0, 0, state[AT_GOING]
-    for field in range(AT_GOING, AT_GOING + SAVED):
-        state[field + SAVED] = state[field]
-    if kind == UNWRITTEN_STRATUM:
-        ask_for(state, WANTS_STRATUM, s)
-    elif kind == OTHER_STRATUM:
+    kind = strata[s, sr.STRATUM_KIND]
+    state[sr.CURRENT_STRATUM], state[sr.LOST], state[sr.GAINED], state[sr.ROUND_BEGIN] = s, 0, 0, state[sr.AT_GOING]
+    for field in range(sr.AT_GOING, sr.AT_GOING + sr.SAVED):
+        state[field + sr.SAVED] = state[field]
+    if kind == sr.UNWRITTEN_STRATUM:
+        ask_for(state, sr.WANTS_STRATUM, s)
+    elif kind == sr.OTHER_STRATUM:
         leave_beyond(state)
     elif not has_enough(log, queues, state):
-        ask_for(state, WANTS_QUEUES, s)
-    elif kind == EXPLICIT_STRATUM:
-        enlist_explicit(tables, seeds, strata[s, FIRST_MINUS], queues[GOING], AT_GOING, state[BIT_D], state)
-        enlist_explicit(tables, seeds, strata[s, FIRST_PLUS], queues[COMING], AT_COMING, state[BIT_A], state)
-        state[STAGE] = ENDING
-    elif strata[s, LEFT_AGAIN] and changes_before(state) >= strata[s, LEFT_WITH]:
-        strata[s, LEFT_AGAIN] -= 1
+        ask_for(state, sr.WANTS_QUEUES, s)
+    elif kind == sr.EXPLICIT_STRATUM:
+        enlist_explicit(tables, seeds, strata[s, sr.FIRST_MINUS], queues[sr.GOING], sr.AT_GOING, state[sr.BIT_D], state)
+        enlist_explicit(
+            tables, seeds, strata[s, sr.FIRST_PLUS], queues[sr.COMING], sr.AT_COMING, state[sr.BIT_A], state
+        )
+        state[sr.STAGE] = sr.ENDING
+    elif strata[s, sr.LEFT_AGAIN] and changes_before(state) >= strata[s, sr.LEFT_WITH]:
+        strata[s, sr.LEFT_AGAIN] -= 1
         leave(state)
     else:
-        note_tables_read(code, strata[s, STRATUM_CODE], links, s)
-        state[STAGE] = LOSING
+        note_tables_read(code, strata[s, sr.STRATUM_CODE], links, s)
+        state[sr.STAGE] = sr.LOSING
 
 
 @inner_kernel
 def take_back_stratum(tables, queues, log, met, state):
     """Leave everything as it was before the stratum at hand."""
-    take_back(tables, log, state[AT_LOG + SAVED], state[AT_LOG], met)
-    going, coming = state[AT_GOING + SAVED], state[AT_COMING + SAVED]
-    change_flags(tables, queues[GOING], going, state[AT_GOING], ~state[BIT_D], np.int64(0))
-    change_flags(tables, queues[COMING], coming, state[AT_COMING], ~state[BIT_A], np.int64(0))
-    for field in range(AT_GOING, AT_GOING + SAVED):
-        state[field] = state[field + SAVED]
+    take_back(tables, log, state[sr.AT_LOG + sr.SAVED], state[sr.AT_LOG], met)
+    going, coming = state[sr.AT_GOING + sr.SAVED], state[sr.AT_COMING + sr.SAVED]
+    change_flags(tables, queues[sr.GOING], going, state[sr.AT_GOING], ~state[sr.BIT_D], np.int64(0))
+    change_flags(tables, queues[sr.COMING], coming, state[sr.AT_COMING], ~state[sr.BIT_A], np.int64(0))
+    for field in range(sr.AT_GOING, sr.AT_GOING + sr.SAVED):
+        state[field] = state[field + sr.SAVED]
 
 
 @inner_kernel
 def leave_over(tables, strata, queues, log, met, due, state):
     """Take back the stratum at hand, which is left to the operators, and note with how many changes it was tried."""
-    s = state[CURRENT_STRATUM]
+    s = state[sr.CURRENT_STRATUM]
     take_back_stratum(tables, queues, log, met, state)
-    if state[STAGE] != NEXT_STRATUM:  # it was begun
-        strata[s, LEFT_WITH] = changes_before(state)
-        strata[s, LEFT_AGAIN] = min(changes_before(state) - 1, MOST_LEFT_AGAIN)
+    if state[sr.STAGE] != sr.NEXT_STRATUM:  # it was begun
+        strata[s, sr.LEFT_WITH] = changes_before(state)
+        strata[s, sr.LEFT_AGAIN] = min(changes_before(state) - 1, sr.MOST_LEFT_AGAIN)
     drop_first(strata, due, state)
-    state[STAGE] = NEXT_STRATUM
+    state[sr.STAGE] = sr.NEXT_STRATUM
 
 
 @inner_kernel
 def end_stratum(program, strata, links, queues, due, done, state):
     """Note what has changed in the stratum at hand, which is not due any more."""
-    s, going, coming, changed = state[CURRENT_STRATUM], queues[GOING], queues[COMING], queues[CHANGED]
-    first_going, first_coming = state[AT_GOING + SAVED], state[AT_COMING + SAVED]
-    if not have_readers(going, first_going, state[AT_GOING], links, state):
+    s, going, coming, changed = state[sr.CURRENT_STRATUM], queues[sr.GOING], queues[sr.COMING], queues[sr.CHANGED]
+    first_going, first_coming = state[sr.AT_GOING + sr.SAVED], state[sr.AT_COMING + sr.SAVED]
+    if not have_readers(going, first_going, state[sr.AT_GOING], links, state):
         return
-    if not have_readers(coming, first_coming, state[AT_COMING], links, state):
+    if not have_readers(coming, first_coming, state[sr.AT_COMING], links, state):
         return
-    note_changes(program, going, first_going, state[AT_GOING], state[BIT_A], strata, links, changed, due, state)
-    note_changes(program, coming, first_coming, state[AT_COMING], state[BIT_D], strata, links, changed, due, state)
-    if strata[s, STRATUM_KIND] == RULED_STRATUM:
-        done[state[STRATA_DONE], DONE_STRATUM] = s
-        done[state[STRATA_DONE], DONE_DERIVATIONS] = strata[s, DERIVATIONS]
-        state[STRATA_DONE] += 1
-        strata[s, DERIVATIONS] += state[GAINED] - state[LOST]
+    note_changes(program, going, first_going, state[sr.AT_GOING], state[sr.BIT_A], strata, links, changed, due, state)
+    note_changes(
+        program, coming, first_coming, state[sr.AT_COMING], state[sr.BIT_D], strata, links, changed, due, state
+    )
+    if strata[s, sr.STRATUM_KIND] == sr.RULED_STRATUM:
+        done[state[sr.STRATA_DONE], sr.DONE_STRATUM] = s
+        done[state[sr.STRATA_DONE], sr.DONE_DERIVATIONS] = strata[s, sr.DERIVATIONS]
+        state[sr.STRATA_DONE] += 1
+        strata[s, sr.DERIVATIONS] += state[sr.GAINED] - state[sr.LOST]
     drop_first(strata, due, state)
-    state[STAGE] = NEXT_STRATUM
+    state[sr.STAGE] = sr.NEXT_STRATUM
 
 
 # -- the steps of a stratum --------------------------------------------------------------------------------------------
@@ -207,12 +147,12 @@ def end_stratum(program, strata, links, queues, due, done, state):
 @inner_kernel
 def lose_explicit(tables, seed, seeds, queues, log, state):
     """Take the derivations away that explicit facts are."""
-    while seed != NOBODY:
-        t, row = seeds[seed, SEED_TABLE], seeds[seed, SEED_ROW]
-        state[LOST] += 1
+    while seed != r.NOBODY:
+        t, row = seeds[seed, sr.SEED_TABLE], seeds[seed, sr.SEED_ROW]
+        state[sr.LOST] += 1
         if change_total(tables, t, row, -1, True, -1, log, state) == 0:
-            enlist(queues[GOING], t, row, AT_GOING, state)
-        seed = seeds[seed, SEED_NEXT]
+            enlist(queues[sr.GOING], t, row, sr.AT_GOING, state)
+        seed = seeds[seed, sr.SEED_NEXT]
 
 
 @inner_kernel
@@ -221,53 +161,55 @@ def lose(tables, count, lines, strata, seeds, queues, log, met, state):
 
     The facts of the round enter D only now: the derivations were found while they were not in it.
     """
-    s, size = state[CURRENT_STRATUM], strata[state[CURRENT_STRATUM], DERIVATIONS]
-    if state[STAGE] == LOSING:
-        lose_explicit(tables, strata[s, FIRST_MINUS], seeds, queues, log, state)
+    s, size = state[sr.CURRENT_STRATUM], strata[state[sr.CURRENT_STRATUM], sr.DERIVATIONS]
+    if state[sr.STAGE] == sr.LOSING:
+        lose_explicit(tables, strata[s, sr.FIRST_MINUS], seeds, queues, log, state)
     else:
-        change_flags(tables, queues[GOING], state[ROUND_BEGIN], state[AT_GOING], ~np.int64(0), state[BIT_D])
-        state[ROUND_BEGIN] = state[AT_GOING]
-    most = state[MOST] if size <= SMALL_STRATUM else min(state[MOST], size // PART_LOST)
-    if state[LOST] + count > most or not lose_instances(tables, count, lines, queues, log, met, state):
+        change_flags(tables, queues[sr.GOING], state[sr.ROUND_BEGIN], state[sr.AT_GOING], ~np.int64(0), state[sr.BIT_D])
+        state[sr.ROUND_BEGIN] = state[sr.AT_GOING]
+    most = state[sr.MOST] if size <= sr.SMALL_STRATUM else min(state[sr.MOST], size // sr.PART_LOST)
+    if state[sr.LOST] + count > most or not lose_instances(tables, count, lines, queues, log, met, state):
         leave(state)
         return
-    facts = state[AT_GOING] - state[ROUND_BEGIN]
-    state[AT_ROUNDS] += 1
-    state[AT_LOST_FACTS] += facts
-    state[STAGE] = LOSING_OWN if facts else GAINING
+    facts = state[sr.AT_GOING] - state[sr.ROUND_BEGIN]
+    state[sr.AT_ROUNDS] += 1
+    state[sr.AT_LOST_FACTS] += facts
+    state[sr.STAGE] = sr.LOSING_OWN if facts else sr.GAINING
 
 
 @inner_kernel
 def gain_explicit(tables, seed, there, seeds, queues, log, state):
     """Count the derivations that explicit facts are; return whether all numbers were small enough."""
-    while seed != NOBODY:
-        t, row = seeds[seed, SEED_TABLE], seeds[seed, SEED_ROW]
-        if read_int32(of_table(tables, t, TOTAL), row) == LARGEST:
+    while seed != r.NOBODY:
+        t, row = seeds[seed, sr.SEED_TABLE], seeds[seed, sr.SEED_ROW]
+        if read_int32(of_table(tables, t, r.TOTAL), row) == LARGEST:
             return False
-        state[GAINED] += 1
+        state[sr.GAINED] += 1
         change_total(tables, t, row, 1, True, -1, log, state)
         come(tables, t, row, there, queues, state)
-        seed = seeds[seed, SEED_NEXT]
+        seed = seeds[seed, sr.SEED_NEXT]
     return True
 
 
 @inner_kernel
 def put_back(tables, there, queues, state):
     """Let facts that go come again if they have derivations left."""
-    going = queues[GOING]
-    for i in range(state[AT_GOING + SAVED], state[AT_GOING]):
-        t, row = np.int64(going[i, QUEUE_TABLE]), np.int64(going[i, QUEUE_ROW])
-        if read_int32(of_table(tables, t, TOTAL), row) > 0:
+    going = queues[sr.GOING]
+    for i in range(state[sr.AT_GOING + sr.SAVED], state[sr.AT_GOING]):
+        t, row = np.int64(going[i, r.QUEUE_TABLE]), np.int64(going[i, r.QUEUE_ROW])
+        if read_int32(of_table(tables, t, r.TOTAL), row) > 0:
             come(tables, t, row, there, queues, state)
 
 
 @inner_kernel
 def rank_round(tables, queues, log, state):
     """Rank the facts of the round on top of all others."""
-    coming = queues[COMING]
-    state[AT_TOP] += 1
-    for i in range(state[ROUND_BEGIN], state[AT_COMING]):
-        rank_row(tables, np.int64(coming[i, QUEUE_TABLE]), np.int64(coming[i, QUEUE_ROW]), state[AT_TOP], log, state)
+    coming = queues[sr.COMING]
+    state[sr.AT_TOP] += 1
+    for i in range(state[sr.ROUND_BEGIN], state[sr.AT_COMING]):
+        rank_row(
+            tables, np.int64(coming[i, r.QUEUE_TABLE]), np.int64(coming[i, r.QUEUE_ROW]), state[sr.AT_TOP], log, state
+        )
 
 
 @inner_kernel
@@ -276,30 +218,32 @@ def gain(tables, count, there, lines, strata, links, seeds, queues, log, met, st
 
     The facts of the round were entered into A before the derivations were found.
     """
-    is_first, counted = state[STAGE] == GAINING, True
-    if not is_first and state[GAINED] + count > state[MOST]:
+    is_first, counted = state[sr.STAGE] == sr.GAINING, True
+    if not is_first and state[sr.GAINED] + count > state[sr.MOST]:
         leave(state)
         return
     if not have_room(tables, count, lines, state):
         return
     if is_first:
         put_back(tables, there, queues, state)
-        seed = strata[state[CURRENT_STRATUM], FIRST_PLUS]
+        seed = strata[state[sr.CURRENT_STRATUM], sr.FIRST_PLUS]
         counted = gain_explicit(tables, seed, there, seeds, queues, log, state)
-        state[ROUND_BEGIN] = state[AT_COMING + SAVED]
+        state[sr.ROUND_BEGIN] = state[sr.AT_COMING + sr.SAVED]
     else:
         rank_round(tables, queues, log, state)
-        state[ROUND_BEGIN] = state[AT_COMING]
+        state[sr.ROUND_BEGIN] = state[sr.AT_COMING]
     # The facts of later rounds are above all others: their derivations support no fact that was there before.
     counted = counted and gain_instances(tables, count, lines, is_first, there, links, queues, log, met, state)
-    change_flags(tables, queues[COMING], state[ROUND_BEGIN], state[AT_COMING], ~state[BIT_ROUND], np.int64(0))
+    change_flags(
+        tables, queues[sr.COMING], state[sr.ROUND_BEGIN], state[sr.AT_COMING], ~state[sr.BIT_ROUND], np.int64(0)
+    )
     if not counted:
         leave(state)
         return
-    facts = state[AT_COMING] - state[ROUND_BEGIN]
-    state[AT_ROUNDS] += 1
-    state[AT_NEW_FACTS] += facts
-    state[STAGE] = GAINING_OWN if facts else ENDING
+    facts = state[sr.AT_COMING] - state[sr.ROUND_BEGIN]
+    state[sr.AT_ROUNDS] += 1
+    state[sr.AT_NEW_FACTS] += facts
+    state[sr.STAGE] = sr.GAINING_OWN if facts else sr.ENDING
 
 
 # -- all strata --------------------------------------------------------------------------------------------------------
@@ -318,30 +262,30 @@ def maintain_strata(arrays, truths, bench, strata, links, facts, queues, log, me
     tables, indexes, code = arrays
     asked, seeds, lines_out = facts
     T, X, C, W = tables.ctypes.data, indexes.ctypes.data, code.ctypes.data, truths.ctypes.data
-    there, lines = truths[-1], bench[LINES]
-    state[STRATA_OUTCOME] = ALL_DONE
-    while state[STRATA_OUTCOME] == ALL_DONE:
-        stage = state[STAGE]
-        if stage == ASKING:
+    there, lines = truths[-1], bench[r.LINES]
+    state[sr.STRATA_OUTCOME] = sr.ALL_DONE
+    while state[sr.STRATA_OUTCOME] == sr.ALL_DONE:
+        stage = state[sr.STAGE]
+        if stage == sr.ASKING:
             find_net_effect((T, X, C, W), asked, seeds, links, state)
-        elif stage == SEEDING:
-            take_seeds((T, X, C, W), strata, links, queues[CHANGED], seeds, due, state)
-        elif stage == NEXT_STRATUM:
-            if state[DUE] == 0:
+        elif stage == sr.SEEDING:
+            take_seeds((T, X, C, W), strata, links, queues[sr.CHANGED], seeds, due, state)
+        elif stage == sr.NEXT_STRATUM:
+            if state[sr.DUE] == 0:
                 break
             begin_stratum((T, X, C, W), due[0], strata, links, seeds, queues, log, state)
-        elif stage == ENDING:
+        elif stage == sr.ENDING:
             end_stratum((T, X, C, W), strata, links, queues, due, done, state)
         else:
-            program = T, X, C, W + NUMBER * state[PLACES] * (stage - LOSING)
+            program = T, X, C, W + r.NUMBER * state[sr.PLACES] * (stage - sr.LOSING)
             count = find_for_step(program, strata, links, queues, bench, state)
-            if count >= 0 and stage <= LOSING_OWN:
+            if count >= 0 and stage <= sr.LOSING_OWN:
                 lose(T, count, lines, strata, seeds, queues, log, met, state)
             elif count >= 0:
                 gain(T, count, there, lines, strata, links, seeds, queues, log, met, state)
-    if state[STRATA_OUTCOME] == LEFT_OVER:
+    if state[sr.STRATA_OUTCOME] == sr.LEFT_OVER:
         leave_over(T, strata, queues, log, met, due, state)
-    elif state[STRATA_OUTCOME] == ALL_DONE and state[BIT_E]:
+    elif state[sr.STRATA_OUTCOME] == sr.ALL_DONE and state[sr.BIT_E]:
         enter_change(T, asked, queues, lines_out, state)
-        if state[IS_ENTERED]:
-            clear_written(strata, links, due, seeds, queues[CHANGED], state)
+        if state[sr.IS_ENTERED]:
+            clear_written(strata, links, due, seeds, queues[sr.CHANGED], state)

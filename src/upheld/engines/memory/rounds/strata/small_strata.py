@@ -16,37 +16,13 @@ from upheld.algebra.counters import RowsByName
 from upheld.algebra.reached import Reached
 from upheld.base.interruptions import uninterrupted
 from upheld.compiler.strata import Stratification, Stratum
+from upheld.engines.memory.bytecode import records as r
 from upheld.engines.memory.bytecode.encoder import Columns, by_table
-from upheld.engines.memory.bytecode.records import NOBODY
 from upheld.engines.memory.joins.matching import Matcher
+from upheld.engines.memory.rounds.strata import records as sr
 from upheld.engines.memory.rounds.strata.buffers import Buffers
 from upheld.engines.memory.rounds.strata.calls import Calls, RankSums, Shared
 from upheld.engines.memory.rounds.strata.code import StrataCode
-from upheld.engines.memory.rounds.strata.records import (
-    AT_COMING,
-    AT_GOING,
-    AT_TOP,
-    BIT_A,
-    BIT_D,
-    BIT_ROUND,
-    COMES,
-    DUE,
-    GOES,
-    HAS_CHANGED,
-    LEFT_OVER,
-    MOST_PICKED,
-    SEED_KIND,
-    SEED_NEXT,
-    SEED_ROW,
-    SEED_STRATUM,
-    SEED_TABLE,
-    SEEDING,
-    SEEDS,
-    STAGE,
-    STRATA_DONE,
-    STRATA_OUTCOME,
-    STRATA_WANTED,
-)
 from upheld.engines.memory.rounds.strata.small_update import MemoryUpdate
 from upheld.engines.memory.sets.expressions import MemorySet
 from upheld.engines.memory.sets.named import Named
@@ -56,7 +32,7 @@ from upheld.engines.memory.storage.table import Table
 
 #: Explicit facts that an update of small strata has at most, and derivations that a kernel handles in each stratum: in
 #: deletion, and in insertion.
-MOST_SEEDS, MOST_DERIVED = MOST_PICKED, 1 << 12
+MOST_SEEDS, MOST_DERIVED = sr.MOST_PICKED, 1 << 12
 
 
 class SmallStrata(Shared):
@@ -94,8 +70,8 @@ class SmallStrata(Shared):
             return
         tools = self._take_tools(reached.strata, ranks)
         run = Run(self, *tools, ranks, I, D, A)
-        run.seed(minus, GOES)
-        run.seed(plus, COMES)
+        run.seed(minus, sr.GOES)
+        run.seed(plus, sr.COMES)
         while (s := run.go_on()) is not None:
             reached.visit(s, run.due())
             self.tools = tools
@@ -165,26 +141,30 @@ class Run(Calls):
                 self._add_seeds(table, rows, kind, sole or self.context.placing.levels_of(table, rows, strata))
 
     def _add_seeds(self, table: Table, rows: Rows, kind: int, level: int | npt.NDArray[np.int32]) -> None:
-        begin, count = int(self.state[SEEDS]), len(rows)
+        begin, count = int(self.state[sr.SEEDS]), len(rows)
         self._buffers.make_room_for_seeds(count)
         lines = self._buffers.seeds[begin : begin + count]
-        lines[:, SEED_STRATUM], lines[:, SEED_TABLE], lines[:, SEED_ROW] = level, self._code.number_of(table), rows
-        lines[:, SEED_KIND], lines[:, SEED_NEXT] = kind, NOBODY
-        self.state[SEEDS] = begin + count
+        lines[:, sr.SEED_STRATUM], lines[:, sr.SEED_TABLE], lines[:, sr.SEED_ROW] = (
+            level,
+            self._code.number_of(table),
+            rows,
+        )
+        lines[:, sr.SEED_KIND], lines[:, sr.SEED_NEXT] = kind, r.NOBODY
+        self.state[sr.SEEDS] = begin + count
 
     def due(self) -> list[int]:
         """Return the strata that are due."""
-        return self._buffers.due[: self.state[DUE]].tolist()
+        return self._buffers.due[: self.state[sr.DUE]].tolist()
 
     def go_on(self) -> Stratum | None:
         """Maintain strata up to one that is left to the operators, and return it; None if there are no more."""
         context, state = self.context, self.state
         context.pending.before_change(self.D)
         context.pending.before_change(self.A)
-        state[AT_TOP] = self._ranks.top
+        state[sr.AT_TOP] = self._ranks.top
         with context.bits.evaluating(), context.new_bit("round") as bit:
             bits = self.I.bit, self.D.bit, self.A.bit
-            state[BIT_ROUND], state[BIT_D], state[BIT_A] = 1 << bit, 1 << bits[1], 1 << bits[2]
+            state[sr.BIT_ROUND], state[sr.BIT_D], state[sr.BIT_A] = 1 << bit, 1 << bits[1], 1 << bits[2]
             try:
                 self._run(self.I, (*bits, bit))
                 self._flush()
@@ -195,28 +175,31 @@ class Run(Calls):
                 raise
         context.bits.give_back(bit)
         self._tell_meter()
-        if state[STRATA_OUTCOME] != LEFT_OVER:
+        if state[sr.STRATA_OUTCOME] != sr.LEFT_OVER:
             return None
-        return self._code.strata.strata[int(state[STRATA_WANTED]) - 1]
+        return self._code.strata.strata[int(state[sr.STRATA_WANTED]) - 1]
 
     def follow(self, s: Stratum) -> bool:
         """Go on from what the operators have changed in a stratum; return whether that is little."""
         placing, D, A = self.context.placing, self.D, self.A
         changed = [(table, rows) for one in (D - A, A - D) for table, rows in placing.rows(one, s) if len(rows)]
         count = sum(len(rows) for _, rows in changed)
-        if count > MOST_PICKED:
+        if count > sr.MOST_PICKED:
             return False
         for table, rows in changed:
-            self._add_seeds(table, rows, HAS_CHANGED, s.index)
+            self._add_seeds(table, rows, sr.HAS_CHANGED, s.index)
         self._buffers.make_room()
         self._refresh()
-        self.state[STAGE] = SEEDING
+        self.state[sr.STAGE] = sr.SEEDING
         return True
 
     def _flush(self) -> None:
         """Let the sets and ranks know of what a kernel has done."""
         state, tables = self.state, self._code.tables
-        (gone, come, known), (going, coming, done) = self._flushed, state[[AT_GOING, AT_COMING, STRATA_DONE]].tolist()
+        (gone, come, known), (going, coming, done) = (
+            self._flushed,
+            state[[sr.AT_GOING, sr.AT_COMING, sr.STRATA_DONE]].tolist(),
+        )
         for table, rows in by_table(tables, self._buffers.going[gone:going]):
             self.D.has_taken(table, rows)
         for table, rows in by_table(tables, self._buffers.coming[come:coming]):
@@ -227,5 +210,5 @@ class Run(Calls):
     def _take_out(self) -> None:
         """Clear the bits of sets that may not know of them."""
         tables, state = self._code.tables, self.state
-        clear_bit(by_table(tables, self._buffers.going[self._flushed[0] : int(state[AT_GOING])]), self.D.bit)
-        clear_bit(by_table(tables, self._buffers.coming[self._flushed[1] : int(state[AT_COMING])]), self.A.bit)
+        clear_bit(by_table(tables, self._buffers.going[self._flushed[0] : int(state[sr.AT_GOING])]), self.D.bit)
+        clear_bit(by_table(tables, self._buffers.coming[self._flushed[1] : int(state[sr.AT_COMING])]), self.A.bit)

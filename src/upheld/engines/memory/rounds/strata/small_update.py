@@ -13,40 +13,11 @@ from collections.abc import Mapping
 from upheld.algebra.counters import Listed, RowsByName
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.bytecode.encoder import by_table
+from upheld.engines.memory.rounds.strata import records as sr
 from upheld.engines.memory.rounds.strata.buffers import Buffers
 from upheld.engines.memory.rounds.strata.calls import Calls, RankSums, Shared
 from upheld.engines.memory.rounds.strata.change_lines import ChangeLines
 from upheld.engines.memory.rounds.strata.code import StrataCode
-from upheld.engines.memory.rounds.strata.records import (
-    ASKED,
-    ASKED_KIND,
-    ASKED_ROW,
-    ASKED_TABLE,
-    ASKED_VALUES,
-    ASKING,
-    AT_COMING,
-    AT_GOING,
-    AT_TOP,
-    BIT_A,
-    BIT_D,
-    BIT_E,
-    BIT_I,
-    BIT_ROUND,
-    COMES,
-    DONE_STRATUM,
-    END_DELETED,
-    END_IGNORED,
-    GOES,
-    IS_BEYOND,
-    IS_ENTERED,
-    IS_IGNORED,
-    LEFT_OVER,
-    MOST_LEFT_AGAIN,
-    SEEDS,
-    STAGE,
-    STRATA_DONE,
-    STRATA_OUTCOME,
-)
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.rows_by_table import clear_bit
@@ -76,12 +47,12 @@ class MemoryUpdate(Calls):
         super().__init__(shared, code, buffers, ranks, most)
         self.E, self._top = E, ranks.top
         self._sides: list[RowsByTable] | None = None
-        self.state[STAGE] = ASKING
+        self.state[sr.STAGE] = sr.ASKING
         for name, rows in minus.items():
-            self._write(name, rows, GOES)
+            self._write(name, rows, sr.GOES)
         for name, rows in plus.items():
-            self._write(name, rows, COMES)
-        buffers.make_room_for_seeds(int(self.state[ASKED]))
+            self._write(name, rows, sr.COMES)
+        buffers.make_room_for_seeds(int(self.state[sr.ASKED]))
 
     def _write(self, name: str, rows: Listed, kind: int) -> None:
         """Write down the codes of facts to delete or to insert."""
@@ -94,11 +65,11 @@ class MemoryUpdate(Calls):
             encode, types = context.codec.encode_one, table.types
             lines = [(*head, *map(encode, row, types)) for row in rows]
         if lines:
-            begin, width = int(state[ASKED]), ASKED_VALUES + table.arity
+            begin, width = int(state[sr.ASKED]), sr.ASKED_VALUES + table.arity
             end = begin + len(lines)
             buffers.make_room_for_asked(end, width)
             buffers.asked[begin:end, :width] = lines
-            state[ASKED] = end
+            state[sr.ASKED] = end
 
     # -- the update ----------------------------------------------------------------------------------------------------
 
@@ -115,7 +86,7 @@ class MemoryUpdate(Calls):
         deleted, inserted, retracted, asserted = self._sides = self._by_side(ends)
         self.E.has_changed(retracted, asserted)
         I.has_changed(deleted, inserted)
-        if self.state[SEEDS]:
+        if self.state[sr.SEEDS]:
             self._count_strata(0)
         self._tell_meter(ends[4], 5)  # three rounds for the net effect, and two for what disappears and appears
         lines = self._buffers.lines[: ends[4]].copy()
@@ -131,14 +102,14 @@ class MemoryUpdate(Calls):
         with bits.evaluating():
             E, own = self.E.bit, I.bit
             D, A, current = bits.take_several("D", "A", "round")
-            state[BIT_E], state[BIT_I], state[BIT_D], state[BIT_A] = 1 << E, 1 << own, 1 << D, 1 << A
-            state[BIT_ROUND], state[AT_TOP] = 1 << current, self._top
+            state[sr.BIT_E], state[sr.BIT_I], state[sr.BIT_D], state[sr.BIT_A] = 1 << E, 1 << own, 1 << D, 1 << A
+            state[sr.BIT_ROUND], state[sr.AT_TOP] = 1 << current, self._top
             try:
                 self._run(I, (own, D, A, current))
             except BaseException:
                 self._catch_up()
                 raise
-            is_whole = state[STRATA_OUTCOME] != LEFT_OVER
+            is_whole = state[sr.STRATA_OUTCOME] != sr.LEFT_OVER
             if not is_whole:
                 self._take_back(D, A)
             for bit in (D, A, current):
@@ -147,7 +118,7 @@ class MemoryUpdate(Calls):
 
     def _ends(self) -> list[int]:
         """Return where the lines of deleted, inserted, retracted, asserted and ignored facts end."""
-        return self.state[END_DELETED : END_IGNORED + 1].tolist()
+        return self.state[sr.END_DELETED : sr.END_IGNORED + 1].tolist()
 
     def _by_side(self, ends: list[int]) -> list[RowsByTable]:
         """Return the rows of the change: deleted, inserted, retracted and asserted ones."""
@@ -162,7 +133,7 @@ class MemoryUpdate(Calls):
         self._ranks.top = top  # which `_undo` takes back
 
     def _undo(self) -> None:
-        if self.state[IS_ENTERED]:
+        if self.state[sr.IS_ENTERED]:
             deleted, inserted, retracted, asserted = self._sides or self._by_side(self._ends())
             self.E.undo_change(retracted, asserted)
             self.I.undo_change(deleted, inserted)
@@ -174,21 +145,25 @@ class MemoryUpdate(Calls):
     def _take_back(self, D: int, A: int) -> None:
         """Leave everything as it was before the update."""
         tables, buffers, state = self._code.tables, self._buffers, self.state
-        clear_bit(by_table(tables, buffers.going[: state[AT_GOING]]), D)
-        clear_bit(by_table(tables, buffers.coming[: state[AT_COMING]]), A)
+        clear_bit(by_table(tables, buffers.going[: state[sr.AT_GOING]]), D)
+        clear_bit(by_table(tables, buffers.coming[: state[sr.AT_COMING]]), A)
         self._undo()
-        self._ranks.changed_sums.update(buffers.done[: state[STRATA_DONE], DONE_STRATUM].tolist())
+        self._ranks.changed_sums.update(buffers.done[: state[sr.STRATA_DONE], sr.DONE_STRATUM].tolist())
         self._take_met()
-        asked = buffers.asked[: state[ASKED], ASKED_TABLE].tolist()
-        facts, again = (1, MOST_LEFT_AGAIN) if state[IS_BEYOND] else (len(asked), min(len(asked) - 1, MOST_LEFT_AGAIN))
+        asked = buffers.asked[: state[sr.ASKED], sr.ASKED_TABLE].tolist()
+        facts, again = (
+            (1, sr.MOST_LEFT_AGAIN) if state[sr.IS_BEYOND] else (len(asked), min(len(asked) - 1, sr.MOST_LEFT_AGAIN))
+        )
         if again:
             self._shared.leave_next((tables[t].name for t in set(asked)), facts, again)
 
     def effect(self) -> tuple[FactSet, FactSet, FactSet]:
-        asked = self._buffers.asked[: self.state[ASKED]]
+        asked = self._buffers.asked[: self.state[sr.ASKED]]
         sides = []
-        for kind in (GOES, COMES, IS_IGNORED):
-            mine = asked[asked[:, ASKED_KIND] == kind]
-            sides.append(Settled(self.context, dict(by_table(self._code.tables, mine[:, [ASKED_TABLE, ASKED_ROW]]))))
+        for kind in (sr.GOES, sr.COMES, sr.IS_IGNORED):
+            mine = asked[asked[:, sr.ASKED_KIND] == kind]
+            sides.append(
+                Settled(self.context, dict(by_table(self._code.tables, mine[:, [sr.ASKED_TABLE, sr.ASKED_ROW]])))
+            )
         self.context.meter.round(sum(side.count() for side in sides), 3)
         return sides[0], sides[1], sides[2]
