@@ -97,7 +97,6 @@ KINDS = {
     "keep": PATH_OR_NONE,
     "source": SOURCE_OR_NONE,
     "strict": _TRUTH,
-    "look_ahead": _TRUTH,
     "merge_waiting": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool), "a whole number of at least 1"),
     "progress": Kind(lambda p: p is None or isinstance(p, bool) or callable(p), "a function, True, False or None"),
     "profile": PATH_OR_NONE,

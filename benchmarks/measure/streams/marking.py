@@ -1,4 +1,4 @@
-"""Streams with a look at the next update beside the same updates made one by one: prints measurements as JSON.
+"""Streams by the algorithms with marking beside the same streams without: prints measurements as JSON.
 
     python -m benchmarks.measure.streams.marking small
     python -m benchmarks.measure.streams.marking large --only P_seq
@@ -30,7 +30,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "large": {"graphs": 1000, "edges": 100, "sizes": (1000, 4000), "updates": 9, "seeds": (1,)},
 }
 PROGRAMS = {"P_trans": (P_TRANS, 20), "P_seq": (P_SEQ, 100)}
-PAIRS = (("bf", "bf-marking"), ("dred", "dred-marking"), ("adaptive", "adaptive"))
+ALGORITHMS = ("bf", "dred")
 TRACK = ROOT.parent / "shared/cases/update-streams/ways.real.0.gps-track.updates.tsv.gz"
 
 
@@ -40,40 +40,37 @@ def streams(settings: dict[str, Any], nodes: int, size: int, kind: str, seed: in
     return edges(nodes, size, seed, kind=kind, **how)
 
 
-def made(program: str, relation: str, first: list[Any], updates: list[Update], algorithm: str, ahead: bool) -> Any:
+def made(program: str, relation: str, first: list[Any], updates: list[Update], algorithm: str) -> Any:
     """Return what a stream took, and the facts it leaves."""
     m = upheld.materialise(program, {relation: first}, algorithm=algorithm)
-    instances, marks, saved = Counter[str](), Counter[str](), Counter[str]()
+    instances, marks = Counter[str](), Counter[str]()
     began = time.process_time()
-    for change in m.stream(updates, look_ahead=ahead):
+    for change in m.stream(updates):
         instances += change.statistics.instances
         marks += change.statistics.marks
-        saved += change.statistics.saved
     cpu = time.process_time() - began
-    return {"cpu": cpu, "instances": instances, "marks": marks, "saved": saved}, len(m.facts())
+    return {"cpu": cpu, "instances": instances, "marks": marks}, len(m.facts())
 
 
 def compared(program: str, relation: str, given: list[tuple[list[Any], list[Update]]], repeat: int) -> dict[str, Any]:
-    """Return, for each algorithm, what streams took one by one and with look-ahead: sums of the quickest runs."""
+    """Return, for each algorithm, what streams took without and with marking: sums of the quickest runs."""
     found: dict[str, Any] = {}
-    for plain, marking in PAIRS:
+    for plain in ALGORITHMS:
         sums: dict[str, Any] = {}
         for first, updates in given:
             facts = set()
             best: dict[str, Any] = {}
             for _ in range(repeat):
-                for what, algorithm, ahead in (("old", plain, False), ("new", marking, True)):
-                    took, count = made(program, relation, first, updates, algorithm, ahead)
+                for what, algorithm in (("old", plain), ("new", f"{plain}-marking")):
+                    took, count = made(program, relation, first, updates, algorithm)
                     facts.add(count)
                     if what not in best or took["cpu"] < best[what]["cpu"]:
                         best[what] = took
-            assert len(facts) == 1, "look-ahead has led to other facts"
+            assert len(facts) == 1, "marking has led to other facts"
             for what, took in best.items():
-                mine = sums.setdefault(
-                    what, {"cpu": 0.0, "instances": Counter(), "marks": Counter(), "saved": Counter()}
-                )
+                mine = sums.setdefault(what, {"cpu": 0.0, "instances": Counter(), "marks": Counter()})
                 mine["cpu"] += took["cpu"] / len(given)
-                for part in ("instances", "marks", "saved"):
+                for part in ("instances", "marks"):
                     mine[part].update({k: n / len(given) for k, n in took[part].items()})
         found[plain] = sums
     return found
@@ -109,9 +106,9 @@ def main() -> None:
     for program, relation in ((P_TRANS, "edge"), (P_SEQ, "edge"), (WAYS, "nextInWay")):  # kernels are compiled
         arity = 3 if relation == "nextInWay" else 2
         rows_given = [tuple(str(i + k) if arity == 3 else i + k for k in range(arity)) for i in range(4)]
-        for plain, marking in PAIRS:
-            for algorithm in (plain, marking):
-                made(program, relation, rows_given, [{"delete": {relation: rows_given[:1]}}], algorithm, True)
+        for plain in ALGORITHMS:
+            for algorithm in (plain, f"{plain}-marking"):
+                made(program, relation, rows_given, [{"delete": {relation: rows_given[:1]}}], algorithm)
     print(json.dumps(list(rows(options.size, options.only, options.repeat))))
 
 

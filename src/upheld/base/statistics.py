@@ -57,8 +57,6 @@ class Statistics:
     threads: int = 1
     #: Facts marked for the next update of a stream: `explicit` ones that it changes, `derived` ones that it affects.
     marks: Counter[str] = field(default_factory=_no_counts)
-    #: Rule instances that `adaptive` need not consider since the update before has laid their heads over the state.
-    saved: Counter[str] = field(default_factory=_no_counts)
     #: The choices made during the run, with their reasons.
     choices: list[str] = field(default_factory=list)
 
@@ -70,7 +68,7 @@ class Statistics:
             ("seconds", self.seconds),
             ("threads", self.threads),
         ]
-        rows += [(f"{of}, {name}", n) for of in ("marks", "saved") for name, n in sorted(getattr(self, of).items())]
+        rows += [(f"marks, {name}", n) for name, n in sorted(self.marks.items())]
         return joined([table(("", ""), rows), *(element("div", choice) for choice in self.choices)])
 
 
@@ -80,7 +78,6 @@ def summed(runs: Iterable[Statistics]) -> Statistics:
     for run in runs:
         total.instances.update(run.instances)
         total.marks.update(run.marks)
-        total.saved.update(run.saved)
         total.rounds += run.rounds
         total.facts += run.facts
         total.seconds += run.seconds

@@ -280,12 +280,17 @@ def unread_change(
     core: Core,
     rows: UnreadRows,
     statistics: Statistics,
-    updates: tuple[int, ...],
     violations: Mapping[str, Relation],
 ) -> Change:
     """Return a change whose sides are made when somebody looks at them: few updates have anybody who does."""
     change = Change.__new__(Change)
-    vars(change).update(statistics=statistics, updates=updates, violations=violations, _unread=(core, rows))
+    vars(change).update(statistics=statistics, updates=(), violations=violations, _unread=(core, rows))
+    return change
+
+
+def numbered(change: Change, updates: tuple[int, ...]) -> Change:
+    """Return a change that was just made, with the numbers of the updates of a stream that it is the change of."""
+    vars(change).update(updates=updates)
     return change
 
 

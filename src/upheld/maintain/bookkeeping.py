@@ -60,7 +60,11 @@ class Bookkeeping:
         """
         if kind is type(self):
             return self
-        return Bookkeeping() if kind is Bookkeeping else None
+        return None if kind.kinds else kind()
+
+    def sets(self) -> tuple[FactSet, ...]:
+        """The sets that the bookkeeping consists of, beside counters."""
+        return ()
 
     def counters(self) -> tuple[Numbered, ...]:
         """The counters that are saved, in the order of `kinds`."""

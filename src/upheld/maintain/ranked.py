@@ -40,8 +40,6 @@ def ranked(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fa
 
 def small_update(state: State, minus: RowsByName, plus: RowsByName) -> SmallUpdate | None:
     """Return an update of few facts that the engine makes as a whole, as `ranked` would; None if it cannot."""
-    if state.layer is not None or state.marks is not None:
-        return None
     return state.keeping(Ranked).ranks.small_update(state.strata, state.E, minus, plus)
 
 

@@ -21,26 +21,23 @@ from upheld.maintain.counting.counting_by_rounds import counting_by_rounds
 from upheld.maintain.counting.hybrids import bf_c, dred_c
 from upheld.maintain.dred import dred
 from upheld.maintain.fbf import fbf
-from upheld.maintain.marking.dred_marking import DRED_MARKING
-from upheld.maintain.marking.marking import Marking
-from upheld.maintain.overlay import Overlay, make
+from upheld.maintain.marking.dred_marking import DRedMarker, dred_marking
+from upheld.maintain.marking.marking import Marked, Marker, Marking, bf_marking
 from upheld.maintain.ranked import ranked, small_update
 from upheld.maintain.seminaive import rematerialise, seminaive
-from upheld.maintain.update import LookAhead, Outcome, Requested, State, Update
+from upheld.maintain.update import Outcome, State, Update, step
 
 
 @dataclass(frozen=True)
 class Algorithm:
     """A way to maintain a materialisation, with the kind of bookkeeping that it keeps up to date.
 
-    `look_ahead` uses the next update of a stream, for algorithms that do. `small_update` returns an
-    update of few facts for the engine to make as a whole, if it can.
+    `small_update` returns an update of few facts for the engine to make as a whole, if it can.
     """
 
     name: str
     update: Update
     bookkeeping: type[Bookkeeping] = Bookkeeping
-    look_ahead: LookAhead | None = None
     small_update: Callable[[State, RowsByName, RowsByName], SmallUpdate | None] | None = None
 
     def materialise(self, engine: Engine, E: FactSet, strata: Stratification) -> State:
@@ -48,13 +45,11 @@ class Algorithm:
         I, bookkeeping = carry_out(engine, materialised, self.bookkeeping, engine, E, strata)
         return State(engine, E, I, strata, bookkeeping)
 
-    def make(
-        self, state: State, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None, remote: Remote | None = None
-    ) -> Outcome:
-        """Bring E and I up to date, perhaps looking ahead to the next update; `remote` is the engine if it is one."""
+    def make(self, state: State, E_minus: FactSet, E_plus: FactSet, remote: Remote | None = None) -> Outcome:
+        """Bring E and I up to date; `remote` is the engine if it is one."""
         if remote is None:
-            return make(state, self.update, self.look_ahead, E_minus, E_plus, ahead)
-        outcome, state.bookkeeping = remote.carry_out(updated, self.name, state, E_minus, E_plus, ahead)
+            return step(state, self.update, E_minus, E_plus)
+        outcome, state.bookkeeping = remote.carry_out(updated, self.name, state, E_minus, E_plus)
         return outcome
 
     def begin(self, engine: Engine, E: FactSet, I: FactSet, strata: Stratification) -> State:
@@ -82,11 +77,9 @@ def materialised(
     return I, bookkeeping
 
 
-def updated(
-    algorithm: str, state: State, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None
-) -> tuple[Outcome, Bookkeeping]:
+def updated(algorithm: str, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[Outcome, Bookkeeping]:
     """Bring E and I up to date by an algorithm; return what changed, and the bookkeeping from then on."""
-    return algorithm_named(algorithm).make(state, E_minus, E_plus, ahead), state.bookkeeping
+    return algorithm_named(algorithm).make(state, E_minus, E_plus), state.bookkeeping
 
 
 def _fbf(abort: Callable[[], Abort]) -> Update:
@@ -100,8 +93,8 @@ _DEEP = _fbf(lambda: Abort(depth=DEPTH))
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
-        Algorithm("adaptive", adaptive, Ranked, Overlay(_DEEP), adaptive_small_update),
-        Algorithm("ranked", ranked, Ranked, small_update=small_update),
+        Algorithm("adaptive", adaptive, Ranked, adaptive_small_update),
+        Algorithm("ranked", ranked, Ranked, small_update),
         Algorithm("counting", counting, Traced),
         Algorithm("counting-by-rounds", counting_by_rounds, Traced),
         Algorithm("dred", dred),
@@ -117,8 +110,8 @@ ALGORITHMS: dict[str, Algorithm] = {
 MARKING: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
-        Algorithm("dred-marking", dred, look_ahead=DRED_MARKING),
-        Algorithm("bf-marking", _fbf(Abort), look_ahead=Marking()),
+        Algorithm("dred-marking", Marking(dred, dred_marking, DRedMarker), Marked),
+        Algorithm("bf-marking", Marking(_fbf(Abort), bf_marking, Marker), Marked),
     )
 }
 

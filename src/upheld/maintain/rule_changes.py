@@ -32,7 +32,6 @@ from upheld.base.statistics import phase
 from upheld.compiler.edits import changed
 from upheld.compiler.strata import Stratification, Stratum, stratify, values_depend
 from upheld.language.core import Atom, Core, Predicate, Rule
-from upheld.maintain.overlay import from_there, take_off
 from upheld.maintain.seminaive import saturate, seminaive
 from upheld.maintain.update import Outcome, State, Update, step
 
@@ -150,14 +149,10 @@ def _guarded(rule: Rule, guard: Predicate) -> Rule:
 
 def change_rules(state: State, changes: Plan, update: Update, E_minus: FactSet, E_plus: FactSet) -> Outcome:
     """Bring E and I up to date with other rules, and with explicit facts to delete and to insert."""
-    outcome = Outcome(state.engine.nothing, state.engine.nothing)
-    if state.layer is not None:
-        outcome = take_off(state, state.layer)
-        E_minus, E_plus = from_there(state.layer, E_minus, E_plus)
-    state.layer = state.marks = None
     if isinstance(changes.steps, Stratification):
-        return outcome.then(_start_again(state, changes.steps, E_minus, E_plus))
+        return _start_again(state, changes.steps, E_minus, E_plus)
     nothing = state.engine.nothing
+    outcome = Outcome(nothing, nothing)
     for number, one in enumerate(changes.steps):
         is_last = number + 1 == len(changes.steps)
         one_outcome = _carry_out(state, one, update, E_minus if is_last else nothing, E_plus if is_last else nothing)
@@ -188,6 +183,8 @@ def _carry_out(state: State, one: Step, update: Update, E_minus: FactSet, E_plus
     I |= on
     if state.bookkeeping.kinds:
         _recount(state, before, one)
+    else:
+        state.bookkeeping = type(state.bookkeeping).begin(engine)  # marks are for the rules before
     outcome = step(state, update, settle(E_minus | on), settle(E_plus | off))
     state.strata = one.after
     E -= off

@@ -5,12 +5,10 @@ E, I, E_minus, E_plus, D, A   as in `dred`
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from upheld.algebra.counters import RowsByName
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, settle
 from upheld.base.dataclass import dataclass
@@ -22,49 +20,11 @@ from upheld.maintain.equality.equivalences import MaintainedClasses
 B = TypeVar("B", bound=Bookkeeping)
 
 
-@dataclass(frozen=True)
-class Layer:
-    """The last step of an update of a stream, for the next update to undo: see `overlay`.
-
-    E_plus      explicit facts that it inserted
-    D, A        facts that disappeared and appeared with them
-    instances   rule instances that were considered to find these, by phase
-    """
-
-    E_plus: FactSet
-    D: FactSet
-    A: FactSet
-    instances: Counter[str]
-
-    def sets(self) -> tuple[FactSet, ...]:
-        return self.E_plus, self.D, self.A
-
-
-@dataclass(frozen=True)
-class Marks:
-    """Facts that an update of a stream has marked for the next one: see `marking` and `dred_marking`.
-
-    negative    derived facts that deletions of the next update affect
-    inserted    explicit facts that the next update inserts again
-    positive    derived facts that come back with them, as long as nothing of `basis` is gone
-    """
-
-    negative: FactSet
-    inserted: FactSet
-    positive: FactSet
-    basis: FactSet
-
-    def sets(self) -> tuple[FactSet, ...]:
-        return self.negative, self.inserted, self.positive, self.basis
-
-
 @dataclass
 class State:
     """Explicit facts E, their materialisation I, and the bookkeeping of the facts that a rule could derive.
 
     beside    further sets, of the classes of equal constants
-    layer     the last step, which the bookkeeping does not count: without it, E and I are what it counts
-    marks     hints for the next update
     earlier   sets of an earlier state that a transaction may go back to
     """
 
@@ -73,18 +33,12 @@ class State:
     I: FactSet
     strata: Stratification
     bookkeeping: Bookkeeping = field(default_factory=Bookkeeping)
-    layer: Layer | None = None
-    marks: Marks | None = None
     beside: tuple[FactSet, ...] = ()
     earlier: tuple[FactSet, ...] = ()
 
     def sets(self) -> tuple[FactSet, ...]:
         """The sets that the state consists of."""
-        if self.layer is None and self.marks is None:
-            return self.E, self.I, *self.beside, *self.earlier
-        ahead = [further for further in (self.layer, self.marks) if further is not None]
-        further_sets = (facts for further in ahead for facts in further.sets())
-        return self.E, self.I, *self.beside, *further_sets, *self.earlier
+        return self.E, self.I, *self.beside, *self.bookkeeping.sets(), *self.earlier
 
     def keeping(self, kind: type[B]) -> B:
         """Return the bookkeeping, which must be of this kind."""
@@ -156,18 +110,16 @@ def net_effect(E: FactSet, updates: list[Requested]) -> tuple[FactSet, FactSet, 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Facts that disappeared and appeared with an update, and what it has prepared for the next one."""
+    """Facts that disappeared and appeared with an update."""
 
     deleted: FactSet
     inserted: FactSet
-    layer: Layer | None = None
-    marks: Marks | None = None
 
     def then(self, later: Outcome) -> Outcome:
         """Return the outcome of this change followed by a later one."""
         deleted = settle((self.deleted - later.inserted) | (later.deleted - self.inserted))
         inserted = settle((self.inserted - later.deleted) | (later.inserted - self.deleted))
-        return Outcome(deleted, inserted, later.layer, later.marks)
+        return Outcome(deleted, inserted)
 
 
 def step(state: State, update: Update, E_minus: FactSet, E_plus: FactSet) -> Outcome:
@@ -180,18 +132,3 @@ def step(state: State, update: Update, E_minus: FactSet, E_plus: FactSet) -> Out
     I -= deleted
     I |= inserted
     return Outcome(deleted, inserted)
-
-
-# -- streams -----------------------------------------------------------------------------------------------------------
-
-
-class LookAhead(Protocol):
-    """How an algorithm makes an update of a stream whose next update may be known."""
-
-    def make(self, state: State, update: Update, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None) -> Outcome:
-        """Bring E and I up to date; `update` is the algorithm that needs no look ahead."""
-        ...
-
-    def concerns(self, inserted: RowsByName, deleted_next: RowsByName) -> bool:
-        """Return whether the next update may matter, from the rows that this one inserts and that one deletes."""
-        ...

@@ -16,7 +16,7 @@ from upheld.facts.relation import Relation
 from upheld.language.core import Core, Predicate
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import change_rules
-from upheld.maintain.update import Layer, Marks, Outcome, Requested, net_effect
+from upheld.maintain.update import Outcome, Requested, net_effect
 from upheld.materialisation.constraints import REPORT, Refusal, violations_among
 from upheld.materialisation.lifecycle import Lifecycle
 from upheld.materialisation.persistence.feeds import Programs
@@ -25,12 +25,6 @@ from upheld.materialisation.updates.rule_changes import Edited
 from upheld.materialisation.updates.sources import Claimed
 from upheld.materialisation.updates.transaction import refuse_in_transaction
 from upheld.materialisation.versions.views import Version
-
-#: The explicit facts that go, those that come, and the facts to ignore.
-Effect = tuple[FactSet, FactSet, FactSet]
-
-#: The layer and the marks of an update that prepares nothing for the next one.
-_NOTHING: tuple[Layer | None, Marks | None] = (None, None)
 
 #: The violations that an update resolves and makes by default.
 _NO_VIOLATIONS: tuple[Mapping[str, Relation], Mapping[str, Relation]] = ({}, {})
@@ -47,8 +41,6 @@ class Commits(Lifecycle):
         load: Callable[[], list[Requested]],
         algorithm: Algorithm | None,
         interruptions: interrupted_once,
-        ahead: Requested | None = None,
-        numbers: tuple[int, ...] = (),
         before_commit: BeforeCommit | None = None,
         edited: Edited | None = None,
         planned: Claimed | None = None,
@@ -70,10 +62,7 @@ class Commits(Lifecycle):
             with engine.meter.run() as statistics:
                 self._convert(algorithm or before)
                 small = self._small_update(rows) if rows is not None else None
-                effect = net_effect(self._state.E, load()) if small is None else small.effect
-                change, version = self._make(
-                    small, effect, statistics, interruptions, ahead, numbers, before_commit, edited
-                )
+                change, version = self._make(small, load, statistics, interruptions, before_commit, edited)
             undo = None
             if planned is not None or self._sources:
                 undo = self._sources.commit(planned or Claimed(), change)
@@ -113,49 +102,43 @@ class Commits(Lifecycle):
     def _make(
         self,
         small: SmallUpdate | None,
-        effect: Effect | Callable[[], Effect],
+        load: Callable[[], list[Requested]],
         statistics: Statistics,
         interruptions: interrupted_once,
-        ahead: Requested | None,
-        updates: tuple[int, ...],
         before_commit: BeforeCommit | None,
         edited: Edited | None,
     ) -> tuple[Change, Version]:
-        """Bring the state up to date, looking ahead to the next update if there is one.
-
-        Return what changed, and the version that it leads to.
-        """
+        """Bring the state up to date; return what changed, and the version that it leads to."""
         state, part = self._state, self._open_transaction
-        layer, marks, bookkeeping, strata = state.layer, state.marks, state.bookkeeping, state.strata
+        bookkeeping, strata = state.bookkeeping, state.strata
         predicates: Mapping[str, Predicate] = self._core.predicates
         core = self._written
         if edited is not None:
             predicates, core = edited.plan.predicates, edited.written
         try:
+            effect = net_effect(state.E, load()) if small is None else small.effect
             with self._engine.transaction() if part is None else part.update():
-                unread, following = small.make(state.I) if small is not None else None, _NOTHING
+                unread = small.make(state.I) if small is not None else None
                 resolved, violations = _NO_VIOLATIONS
                 if unread is not None:
                     if core.constraints:
                         resolved, violations = (_violations_in(core, unread, side) for side in (0, 1))
-                    change = unread_change(self._core, unread, statistics, updates, violations)
+                    change = unread_change(self._core, unread, statistics, violations)
                 else:
                     E_minus, E_plus, ignored = effect if isinstance(effect, tuple) else effect()
-                    outcome = self._update(E_minus, E_plus, ahead, edited)
-                    rows, following = self._changed(outcome, E_minus, E_plus, ignored), (outcome.layer, outcome.marks)
+                    rows = self._changed(self._update(E_minus, E_plus, edited), E_minus, E_plus, ignored)
                     if core.constraints:
                         resolved, violations = (violations_among(core, side) for side in rows[:2])
                     gone, new, retracted, asserted, spare = (ByRelation(predicates, side) for side in rows)
-                    change = Change(new, gone, spare, asserted, retracted, statistics, updates, violations)
+                    change = Change(new, gone, spare, asserted, retracted, statistics, violations=violations)
                 if before_commit is not None:
                     before_commit(change)
                 if part is None and self._tables:
                     self._tables.prepare(change)
                 version = self._history.after(change, core)
                 interruptions.too_late()  # no interruption may come between the sets and what speaks of them
-                state.layer, state.marks = following
         except BaseException:
-            state.layer, state.marks, state.bookkeeping, state.strata = layer, marks, bookkeeping, strata
+            state.bookkeeping, state.strata = bookkeeping, strata
             raise
         if part is not None:
             part.resolved.append(resolved)
@@ -166,11 +149,11 @@ class Commits(Lifecycle):
         explicit = ({name: facts.rows(name) for name in facts.predicates()} for facts in (E_minus, E_plus, ignored))
         return ChangedRows(*self._representation.changed(self._state, outcome), *explicit)
 
-    def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None, edited: Edited | None) -> Outcome:
+    def _update(self, E_minus: FactSet, E_plus: FactSet, edited: Edited | None) -> Outcome:
         if edited is not None:
             update = self._representation.update(self._algorithm)
             return change_rules(self._state, edited.plan, update, E_minus, E_plus)
-        return self._representation.make(self._algorithm, self._state, E_minus, E_plus, ahead, self._remote)
+        return self._representation.make(self._algorithm, self._state, E_minus, E_plus, self._remote)
 
     def _convert(self, algorithm: Algorithm) -> None:
         """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""

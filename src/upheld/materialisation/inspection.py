@@ -261,8 +261,6 @@ class Inspection(Reading):
         load: Callable[[], list[Requested]],
         algorithm: Algorithm | None,
         interruptions: interrupted_once,
-        ahead: Requested | None = None,
-        numbers: tuple[int, ...] = (),
         before_commit: Callable[[Change], None] | None = None,
     ) -> Change:
         """Make the updates that `load` returns as one, or leave everything as it was."""

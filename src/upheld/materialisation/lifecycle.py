@@ -33,7 +33,7 @@ from upheld.materialisation.constraints import REPORT, default_choice
 from upheld.materialisation.decomposition import decompose_for
 from upheld.materialisation.idle import park_when_idle
 from upheld.materialisation.inspection import Inspection
-from upheld.materialisation.persistence.bookkeeping import Numbered, Reopened, can_keep, keep_books
+from upheld.materialisation.persistence.bookkeeping import Numbered, Reopened, keep_books
 from upheld.materialisation.persistence.facts import Facts, write_facts
 from upheld.materialisation.persistence.feeds import Feed, Noted, write_feed
 from upheld.materialisation.persistence.in_tasks import InTasks
@@ -394,7 +394,7 @@ class Lifecycle(Inspection):
 
     def _bookkeeping_writer(self, in_tasks: Numbered) -> Callable[[Draft], None] | None:
         """Return how to add the bookkeeping to a version; None if it cannot be saved."""
-        if self._representation.saves_bookkeeping and can_keep(self._state):
+        if self._representation.saves_bookkeeping and self._state.bookkeeping.is_saved:
             return lambda draft: keep_books(draft, self._core, self._state, in_tasks)
         return None
 

@@ -15,11 +15,12 @@ from upheld.arguments import ALGORITHM_OR_NONE, PROGRAM_OR_NONE, RULES, SOURCE, 
 from upheld.base.dataclass import dataclass
 from upheld.base.interruptions import interrupted_once, uninterrupted
 from upheld.compiler.edits import Edit
-from upheld.facts.change import Change
+from upheld.facts.change import Change, numbered
 from upheld.facts.columns import Row
 from upheld.facts.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.ast import Program
 from upheld.language.core import Core
+from upheld.maintain.marking.marking import Marked
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import Rules
 from upheld.maintain.update import Requested, merged
@@ -336,7 +337,6 @@ class Materialisation(Commits):
         updates: Iterable[object],
         *,
         algorithm: str | None = ...,
-        look_ahead: bool = ...,
         merge_waiting: int = ...,
         on_violation: str | None = ...,
     ) -> Iterator[Change]: ...
@@ -347,7 +347,6 @@ class Materialisation(Commits):
         updates: AsyncIterable[object],
         *,
         algorithm: str | None = ...,
-        look_ahead: bool = ...,
         merge_waiting: int = ...,
         on_violation: str | None = ...,
     ) -> AsyncIterator[Change]: ...
@@ -358,7 +357,6 @@ class Materialisation(Commits):
         updates: Iterable[object] | AsyncIterable[object],
         *,
         algorithm: str | None = None,
-        look_ahead: bool = True,
         merge_waiting: int = 1,
         on_violation: str | None = None,
     ) -> Iterator[Change] | AsyncIterator[Change]:
@@ -370,10 +368,9 @@ class Materialisation(Commits):
             updates: Iterable of updates: each is an `upheld.Update`, or a dictionary with facts to `insert`, to
                 `delete`, and to `replace` relations by; it may have a `source`, as for `update`, such as the name of a
                 file or the number of a batch. An update with `retract` and nothing else retracts a source.
-            algorithm: Algorithm for these and later updates.
-            look_ahead: Skip work that the next update would undo, if that has arrived. `adaptive`, `bf-marking` and
-                `dred-marking` use it. In a list the next update has always arrived; for an iterator this is unknown
-                unless it has a method `ready`, as `upheld.Arrivals` has.
+            algorithm: Algorithm for these and later updates. `bf-marking` and `dred-marking` look at the next update
+                if that has arrived. In a list it has always arrived; for an iterator this is unknown unless it has a
+                method `ready`, as `upheld.Arrivals` has.
             merge_waiting: Apply up to this many updates that have arrived as one; `Change.updates` has their numbers.
             on_violation: As for `update`.
 
@@ -385,17 +382,18 @@ class Materialisation(Commits):
         """
         chosen = self._represented_as.algorithm(algorithm) if algorithm else None  # what is unknown is refused at once
 
+        def looks_ahead() -> bool:
+            return (chosen or self._algorithm).bookkeeping is Marked
+
         def make(given: list[_Waiting], numbers: tuple[int, ...], ahead: Sequence[_Waiting]) -> Change:
             with interrupted_once() as interruptions, self._turns.work():
                 # The difference between a snapshot and the facts is known when all updates before it were made.
-                known = ahead and not any(waiting.replace or waiting.source for waiting in ahead)
-                rows = self._rows_waiting(given[0]) if len(given) == 1 else None
-                if rows is not None and known and not self._look_ahead_concerns(chosen, rows[1], ahead):
-                    known = False
+                known = ahead and looks_ahead() and not any(waiting.replace or waiting.source for waiting in ahead)
                 seen = merged([self._loaded(waiting) for waiting in ahead]) if known else None
                 first = given[0]
+                rows = self._rows_waiting(first) if len(given) == 1 and seen is None else None
                 planned = Claimed() if first.source is not None or self._sources else None
-                if rows is not None and seen is None:
+                if rows is not None:
                     minus, plus = rows
 
                     def requested() -> list[Requested]:
@@ -416,11 +414,16 @@ class Materialisation(Commits):
                     def requested() -> list[Requested]:
                         return self._in_sequence(updates)
 
-                return self._update_or_abandon(
-                    requested, chosen, interruptions, seen, numbers,
-                    before_commit=self._checking(updates_text(numbers), on_violation), planned=planned,
-                    rows=rows if seen is None else None,
+                def announced() -> list[Requested]:
+                    if seen is not None:
+                        self._state.bookkeeping = Marked(self._state.keeping(Marked).marks, seen)
+                    return requested()
+
+                change = self._update_or_abandon(
+                    announced, chosen, interruptions,
+                    before_commit=self._checking(updates_text(numbers), on_violation), planned=planned, rows=rows,
                 )  # fmt: skip
+                return numbered(change, numbers)
 
         def load(sides: Sides) -> _Waiting:
             delete, insert, replace = (self._fitted(side) for side in sides[:3])
@@ -436,7 +439,7 @@ class Materialisation(Commits):
         def alone(waiting: _Waiting) -> bool:
             return waiting.source is not None or bool(waiting.replace and self._sources)
 
-        queue = Queue(load, make, look_ahead, merge_waiting, alone)
+        queue = Queue(load, make, looks_ahead, merge_waiting, alone)
         return follow_async(queue, updates) if isinstance(updates, AsyncIterable) else follow(queue, updates)
 
     @checked()
@@ -564,14 +567,6 @@ class Materialisation(Commits):
         if waiting.source is not None or waiting.replace or self._sources:
             return None
         return self._rows_of(waiting.delete, waiting.insert)
-
-    def _look_ahead_concerns(self, chosen: Algorithm | None, inserted: RowsByName, ahead: Sequence[_Waiting]) -> bool:
-        """Return whether an update that inserts some rows may be made otherwise for the updates that follow it."""
-        look_ahead = (chosen or self._algorithm).look_ahead
-        if look_ahead is None:
-            return False
-        following = [self._rows_waiting(waiting) for waiting in ahead]
-        return any(rows is None or look_ahead.concerns(inserted, rows[0]) for rows in following)
 
     def _loaded(self, waiting: _Waiting) -> Requested:
         """Return an update that is waiting as sets of the engine; if that was started meanwhile, load it again."""

@@ -20,9 +20,8 @@ from upheld.facts.columns import Row
 from upheld.language.core import Core, Fact, Rule
 from upheld.language.values import Value
 from upheld.maintain.equality.layers import rewriting
-from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm, algorithm_named
-from upheld.maintain.update import Outcome, Requested, State, Update
+from upheld.maintain.update import Outcome, State, Update, step
 from upheld.materialisation.persistence.bookkeeping import Reopened
 
 #: The algorithms that have a version for rewritten constants.
@@ -68,16 +67,10 @@ class Plain:
         return algorithm.update
 
     def make(
-        self,
-        algorithm: Algorithm,
-        state: State,
-        E_minus: FactSet,
-        E_plus: FactSet,
-        ahead: Requested | None,
-        remote: Remote | None,
+        self, algorithm: Algorithm, state: State, E_minus: FactSet, E_plus: FactSet, remote: Remote | None
     ) -> Outcome:
         """Bring a state up to date by an algorithm; `remote` is the engine if its facts are in other processes."""
-        return algorithm.make(state, E_minus, E_plus, ahead, remote)
+        return algorithm.make(state, E_minus, E_plus, remote)
 
     def layer(self, strata: Stratification, rule: Rule | None) -> tuple[int, int]:
         """Return the stratum or layer of a rule at work, and how many there are.
@@ -203,7 +196,7 @@ class Rewritten(Plain):
                     hint="choose one of these, or use `equality=axioms`, which works with every algorithm",
                 )
             )
-        return replace(chosen, look_ahead=None)
+        return chosen
 
     def materialise(self, algorithm: Algorithm, strata: Stratification, reopened: Reopened | None) -> State:
         self.rewriting.convert(algorithm.name)
@@ -221,15 +214,9 @@ class Rewritten(Plain):
         ]
 
     def make(
-        self,
-        algorithm: Algorithm,
-        state: State,
-        E_minus: FactSet,
-        E_plus: FactSet,
-        ahead: Requested | None,
-        remote: Remote | None,
+        self, algorithm: Algorithm, state: State, E_minus: FactSet, E_plus: FactSet, remote: Remote | None
     ) -> Outcome:
-        return make(state, self.update(algorithm), algorithm.look_ahead, E_minus, E_plus, ahead)
+        return step(state, self.update(algorithm), E_minus, E_plus)
 
     def layer(self, strata: Stratification, rule: Rule | None) -> tuple[int, int]:
         return self.rewriting.layer(rule)

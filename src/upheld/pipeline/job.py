@@ -103,9 +103,6 @@ class Stream:
     interval: int = option(int, default=0)
     #: The number of files that are taken at a time, and make one update. By default it is one.
     files: int | None = option(int)
-    #: Whether each transaction is an update of its own, made with a look at the next one if that was taken with it.
-    #: Then up to a hundred files are taken at a time by default.
-    look_ahead: bool = option(bool, default=False)
     #: Whether each file is a table of all facts of its relation, instead of a file of updates.
     snapshot: bool = option(bool, default=False)
     #: The source of facts whose transaction names none: the name of their `file`, or the number of their `batch`. By

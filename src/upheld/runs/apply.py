@@ -22,7 +22,7 @@ from upheld.facts.updatefiles import STDIN, ChangeFile, Update, transaction_text
 from upheld.language.ast import Program
 from upheld.language.core import Predicate
 from upheld.language.types.columns import ColumnType
-from upheld.maintain.registry import ALGORITHMS, MARKING, algorithm_named
+from upheld.maintain.registry import MARKING
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.constraints import REPORT
 from upheld.materialisation.materialisation import Materialisation
@@ -72,7 +72,6 @@ def apply(
     equality: str = "off",
     limits: Limits | None = None,
     threads: int | None = None,
-    look_ahead: bool = False,
     merge_waiting: int = 1,
     progress: ProgressGiven = None,
     committed: Callable[[Update, Change], None] | None = None,
@@ -105,7 +104,6 @@ def apply(
         equality: As for `materialise`.
         limits: As for `materialise`; the materialisation and each transaction have them separately.
         threads: As for `materialise`.
-        look_ahead: Skip work that the next transaction would undo, if that has arrived.
         merge_waiting: Apply up to this many transactions that have arrived as one; in a file, all have arrived.
         progress: As for `materialise`.
         committed: Function that is called with each `Update` and its `Change`.
@@ -125,8 +123,6 @@ def apply(
         hint = "name a file of updates (`--updates`), or a source to retract (`--retract`)"
         raise UsageError(Problem("no-updates", "there are neither updates nor a source to retract", hint=hint))
     check_feed(feed, state)
-    if look_ahead and algorithm_named(algorithm).look_ahead is None:
-        raise UsageError(_looks_nowhere(algorithm))
     with within(limits):
         job = Job.of(program, engine, decompose, equality, confined, on_violation, threads)
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
@@ -167,8 +163,8 @@ def apply(
                 if change_file is not None:
                     change_file.write(_text_of(change, outputs))
             noted = _noted(transactions(), taken, while_reading)
-            arriving = _arriving(noted, updates, look_ahead or merge_waiting > 1)
-            stream = m.stream(arriving, look_ahead=look_ahead, merge_waiting=merge_waiting)
+            arriving = _arriving(noted, updates, algorithm in MARKING or merge_waiting > 1)
+            stream = m.stream(arriving, merge_waiting=merge_waiting)
             while True:
                 try:
                     following = next(stream, None)
@@ -193,13 +189,6 @@ def apply(
         if profile is not None:
             m.profile().save(profile)
     return replace(done, warnings=(*some(job.lints), *done.warnings))
-
-
-def _looks_nowhere(algorithm: str) -> Problem:
-    those = [a.name for a in (*ALGORITHMS.values(), *MARKING.values()) if a.look_ahead is not None]
-    message = f"{quote(algorithm)} does not look ahead"
-    note = f"the algorithms that look ahead are {', '.join(map(quote, those))}"
-    return Problem("no-look-ahead", message, note=note)
 
 
 def _arriving(source: Iterator[Update], updates: object, ahead: bool) -> Iterable[Update]:

@@ -43,7 +43,7 @@ from upheld.language.core import Core, Fact
 from upheld.language.syntax.files import read_text
 from upheld.language.types.columns import ColumnType
 from upheld.language.values import Value, normalise_float
-from upheld.maintain import adaptive, cost_model, overlay
+from upheld.maintain import adaptive, cost_model
 from upheld.maintain.registry import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting
 from upheld.materialisation.build import materialise_core
@@ -389,28 +389,3 @@ def overlapping(updates: list[Update], r: Random) -> list[Update]:
                     insertions = dict(before.deletions)
         found.append(Update(deletions, insertions))
     return found
-
-
-@contextmanager
-def eager(wanted: bool = True) -> Iterator[None]:
-    """A block in which any part of an update that the next one undoes is worth a step of its own."""
-    if wanted:
-        always = {"pays": lambda self, plus, *_: bool(plus), "concerns": lambda *_: True}
-        with patch.multiple(overlay.Overlay, **always):
-            yield
-    else:
-        yield
-
-
-def assert_state(m: Materialisation, now: Recomputed) -> None:
-    """Facts are those of recomputation; bookkeeping is that of the facts without the layer."""
-    if m._state.layer is None:
-        assert_recomputed(m, now)
-        return
-    assert held(m) == now.facts
-    assert {(p, row) for p in m._core.predicates for row in m._state.E.rows(p)} == now.explicit
-    if (ranks := counter(m, "ranks")) is not None:
-        undone = {(p, row) for p in m._core.predicates for row in m._state.layer.E_plus.rows(p)}
-        below = Recomputed(m._core, m._strata, now.explicit - undone)
-        totals = {f: total for f, (_, total, _) in ranks.items()}
-        assert totals == {f: sum(rounds.values()) for f, rounds in below.trace.items()}

@@ -52,6 +52,13 @@ def test_removed_strata_do_not_prevent_other_negation():
     recounted(m)
 
 
+def test_facts_that_come_back_in_the_second_step():
+    """Where one program goes before the other comes, a fact of both is not in the change."""
+    m = materialise("p(x) :- q(x), e(x).", {"e": [1, 2], "q": [2]}, algorithm="dred")
+    change = m.change_rules(add="q(x) :- e(x), !p(x). p(x) :- e(x), x > 1.", remove="p(x) :- q(x), e(x).")
+    assert repr(change) == "<Change +1 q>"
+
+
 def test_a_rule_without_atoms_in_the_coarsest_strata():
     """Its guard was in its own stratum, which must not make it recursive: later updates would not apply it."""
     m = materialise("p(x) :- e(x).", {"e": [1]}, algorithm="rematerialise", stratification="coarsest")

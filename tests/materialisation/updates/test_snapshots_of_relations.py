@@ -62,8 +62,9 @@ def test_a_table_with_snapshots():
 
 
 @pytest.mark.parametrize("engine", ["memory", "reference"])
-@pytest.mark.parametrize("merge, look", [(1, False), (1, True), (3, False), (3, True)])
-def test_streams(engine, merge, look):
+@pytest.mark.parametrize("merge", [1, 3])
+@pytest.mark.parametrize("algorithm", ["adaptive", "bf-marking"])
+def test_streams(engine, merge, algorithm):
     """Snapshots among other updates, merged or looked ahead to, have the effect of updates one after the other."""
     chosen = random.Random(merge)
     updates = []
@@ -75,7 +76,7 @@ def test_streams(engine, merge, look):
     one, many = opened(engine), opened(engine)
     for update in updates:
         one.update(**update)
-    list(many.stream(updates, merge_waiting=merge, look_ahead=look))
+    list(many.stream(updates, algorithm=algorithm, merge_waiting=merge))
     assert many.facts() == one.facts()
     many.verify()
 

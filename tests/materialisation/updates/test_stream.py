@@ -15,6 +15,7 @@ import upheld
 from tests.runs.test_apply import RULES
 from upheld.base.errors import FactsError, UsageError
 from upheld.cli import main
+from upheld.maintain.registry import MARKING
 
 PATHS = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 #: Each of them deletes what the one before has inserted.
@@ -42,13 +43,17 @@ NONE_MARKED = [((n,), 0) for n in range(1, 5)]
 def test_of_a_list_the_next_is_always_there():
     assert made(opened().stream(UPDATES)) == EACH_MARKED
     assert made(opened().stream(tuple(UPDATES))) == EACH_MARKED
-    assert made(opened().stream(UPDATES, look_ahead=False)) == NONE_MARKED
 
 
 def test_algorithms():
-    """`adaptive` looks ahead, too; the others make each update by itself. The algorithm stays."""
-    assert made(opened("adaptive").stream(UPDATES)) == EACH_MARKED
-    assert made(opened("dred").stream(UPDATES)) == NONE_MARKED
+    """All but the marking ones make each update by itself. The algorithm stays, and may change on the way."""
+    for algorithm in ("adaptive", "dred"):
+        assert made(opened(algorithm).stream(UPDATES)) == NONE_MARKED
+    m = opened("dred")
+    changes = m.stream(UPDATES)
+    first = next(changes)
+    m.update(algorithm="bf-marking")
+    assert made([first, *changes]) == [((1,), 0), *EACH_MARKED[1:]]
     m = opened("counting")
     assert made(m.stream(UPDATES, algorithm="dred-marking")) == EACH_MARKED
     assert m.algorithm == "dred-marking"
@@ -135,7 +140,6 @@ def test_async():
 
     assert asyncio.run(follow(None)) == EACH_MARKED
     assert asyncio.run(follow(0.01)) == NONE_MARKED
-    assert asyncio.run(follow(None, look_ahead=False)) == NONE_MARKED
     assert [numbers for numbers, _ in asyncio.run(follow(None, merge_waiting=3))] == [(1, 2, 3), (4,)]
 
 
@@ -273,20 +277,22 @@ def applied(*options: str) -> str:
     return Path("changes").read_text()
 
 
-def test_apply_with_look_ahead(folder, monkeypatch):
+def test_apply_with_marking(folder, monkeypatch):
     """The same changes with and without, from a file and from a pipe."""
     plain = applied()
-    for options in ([], ["--algorithm", "bf-marking"], ["--algorithm", "dred-marking"]):
-        assert applied("--look-ahead", *options) == plain
-    assert applied("--algorithm", "bf-marking") == plain
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(BytesIO(TEXT.encode()))))
-    assert applied("--look-ahead", "--updates", "-") == plain
+    for algorithm in MARKING:
+        assert applied("--algorithm", algorithm) == plain
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(BytesIO(TEXT.encode()))))
+        assert applied("--algorithm", algorithm, "--updates", "-") == plain
 
 
 def test_apply_told_of_marks(folder):
     marks = []
     upheld.apply(
-        "rules.dl", "updates", look_ahead=True, committed=lambda u, c: marks.append((u.number, c.statistics.marks))
+        "rules.dl",
+        "updates",
+        algorithm="dred-marking",
+        committed=lambda u, c: marks.append((u.number, c.statistics.marks)),
     )
     assert marks == [(1, {"explicit": 1, "derived": 2}), (2, {"explicit": 1, "derived": 2}), (3, {})]
 
@@ -303,14 +309,9 @@ def test_apply_merged(folder):
     assert len(list(upheld.read_updates("changes", m))) == 2
 
 
-def test_apply_with_an_algorithm_that_looks_nowhere(folder, capsys):
-    assert main(["apply", "rules.dl", "--updates", "updates", "--look-ahead", "--algorithm", "dred"]) == 2
-    assert "[no-look-ahead]" in capsys.readouterr().err
-
-
 def test_a_failing_commit(folder, capsys):
     """It is named, and not the next one, which has been looked at; a fault of the file stays its own."""
     Path("rules.dl").write_text(".decl n(x:number)\n.decl m(x:number)\nm(10 / x) :- n(x).\n.output m\n")
     Path("updates").write_text("+n(1).\ncommit.\n+n(0).\ncommit.\n-n(0).\ncommit.\n")
-    assert main(["apply", "rules.dl", "--updates", "updates", "--look-ahead"]) == 2
+    assert main(["apply", "rules.dl", "--updates", "updates", "--algorithm", "bf-marking"]) == 2
     assert "updates:3: error: commit 2 could not be applied" in capsys.readouterr().err

@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow
@@ -23,7 +25,7 @@ from tests.helpers.sizes import exhaustive
 from tests.pipeline.test_run import REACH, held_blocks, read, rows_of
 from upheld.cli import main
 from upheld.engines.spark.tasks.barrier_job import InBarrierJob
-from upheld.facts.updatefiles import updates_in
+from upheld.facts.updatefiles import Update, updates_in
 from upheld.language.core import Predicate
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.programs import compile_saved
@@ -74,17 +76,21 @@ def finish(stream) -> upheld.Materialisation:
     return stream.materialisation
 
 
-def expected(count: int, each: bool = False, first: int = 0) -> list[set]:
-    """Return the paths after each update from the first one on, or each commit of them, by the memory engine alone."""
+def expected(count: int, apart: bool = False, first: int = 0) -> list[set]:
+    """Return the paths after each update from the first one on, or each commit of them, by the memory engine alone.
+
+    Commits that are `apart` have different sources, as by `from_sources`.
+    """
     m = upheld.materialise(REACH, {"edge": EDGES})
     found = [m["path"].to_set()]
     for name in list(UPDATES)[first : first + count]:
         Path(f"expected-{name}").write_text(UPDATES[name])
         after = []
-        for update in upheld.read_updates(f"expected-{name}", m):
-            m.update(insert=update.insert, delete=update.delete)
+        updates = upheld.read_updates(f"expected-{name}", m)
+        for update in from_sources(updates) if apart else updates:
+            m.update(insert=update.insert, delete=update.delete, source=update.source)
             after.append(m["path"].to_set())
-        found += after if each else after[-1:]
+        found += after if apart else after[-1:]
     return found
 
 
@@ -207,14 +213,14 @@ def test_a_task_that_is_lost(spark):
     again.materialisation.close()
 
 
-def test_look_ahead(spark):
-    """Each commit is a version, and a micro-batch holds as many files as there are, so that there is a next one."""
+def test_several_files_at_a_time(spark):
+    """A micro-batch holds as many files as there are, up to a number, and is one version."""
     put_all(Path("updates"))
-    stream = pipeline({"path": "updates", "look_ahead": True}).stream(spark)
-    after = expected(4, each=True)
-    assert finish(stream)["path"].to_set() == after[-1] == told(spark)
-    assert [told(spark, version) for version in range(1, 7)] == after
-    assert [(v.number, v.batch) for v in stream.report.versions] == [(number, 0) for number in range(2, 7)]
+    stream = pipeline({"path": "updates", "files": 3}).stream(spark)
+    start, *_, third, last = expected(4)
+    assert finish(stream)["path"].to_set() == last
+    assert [told(spark, version) for version in (1, 2, 3)] == [start, third, last]
+    assert [(v.number, v.batch) for v in stream.report.versions] == [(2, 0), (3, 1)]
 
 
 def test_a_streaming_data_frame(spark):
@@ -297,21 +303,27 @@ class Failing(LocalFiles):
         super().remove(path)
 
 
-def batches(at: int = 10**9, look_ahead: bool = False, engine: object = "memory") -> Batches:
+def batches(at: int = 10**9, engine: object = "memory") -> Batches:
     """Return what applies micro-batches to the state, as a stream does that starts now."""
     store = Store.open("state", Failing(at))
     store.finish(["feed"])
     m = upheld.restore(REACH, store, engine=engine, algorithm="dred" if engine != "memory" else "adaptive")
     core = compile_saved(REACH, store.last())
     sinks = job_of(REACH, {}, [{"format": "changes", "path": "feed"}], {}).sinks
-    return Batches(m, core, store, sinks, look_ahead=look_ahead)
+    return Batches(m, core, store, sinks)
 
 
-def take(one: Batches, names: list[str]) -> None:
-    """Have micro-batches applied, as Spark does that has forgotten which have been."""
+def take(one: Batches, names: list[str], apart: bool = False) -> None:
+    """Have micro-batches applied, as Spark does that has forgotten which have been; `apart` as for `from_sources`."""
     predicates = {name: Predicate(name, ("x", "y"), ("symbol", "symbol")) for name in ("edge", "path")}
     for number, name in enumerate(names):
-        list(one.apply("query", number, list(updates_in(Path("updates") / name, predicates))))
+        updates = updates_in(Path("updates") / name, predicates)
+        list(one.apply("query", number, from_sources(updates) if apart else list(updates)))
+
+
+def from_sources(updates: Iterable[Update]) -> list[Update]:
+    """Return the transactions of a file from different sources, so that each of them is a version."""
+    return [replace(update, source=f"{number}") for number, update in enumerate(updates)]
 
 
 def feed() -> list[tuple]:
@@ -326,8 +338,8 @@ def feed() -> list[tuple]:
     return sorted(found)
 
 
-@pytest.mark.parametrize("look_ahead", [False, True])
-def test_killed_at_any_point_of_a_batch(look_ahead):
+@pytest.mark.parametrize("apart", [False, True])
+def test_killed_at_any_point_of_a_batch(apart):
     """At each third point, the state is the old version or the new one, and the stream ends as if nothing had been."""
     put_all(Path("updates"))
     first = upheld.materialise(REACH, {"edge": EDGES})
@@ -335,21 +347,21 @@ def test_killed_at_any_point_of_a_batch(look_ahead):
     draft.commit({"feeds": {str(Path("feed").absolute()): 0}})
     names = list(UPDATES)
     shutil.copytree("state", "before")
-    take(batches(look_ahead=look_ahead), names)
-    unbroken, told_unbroken, after = upheld.restore(REACH, "state").facts(), feed(), expected(len(names), look_ahead)
+    take(batches(), names, apart)
+    unbroken, told_unbroken, after = upheld.restore(REACH, "state").facts(), feed(), expected(len(names), apart)
     versions = [0] * len(after)
     for at in range(1, 1000, 3):  # tests/reliability/faults/streams.py goes through all points
         for folder in ("state", "feed"):
             shutil.rmtree(folder)
         shutil.copytree("before", "state")
         try:
-            take(batches(at, look_ahead), names)
+            take(batches(at), names, apart)
         except Killed:
             version = Store.open("state").version
             versions[version - 1] += 1
             paths = upheld.restore(REACH, "state")["path"].to_set()
             assert paths == after[version - 1]
-            take(batches(look_ahead=look_ahead), names)
+            take(batches(), names, apart)
             assert Store.open("state").version == len(after)
             assert (upheld.restore(REACH, "state").facts(), feed()) == (unbroken, told_unbroken)
         else:

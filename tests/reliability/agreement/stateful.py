@@ -199,13 +199,13 @@ class Api(RuleBasedStateMachine):
         else:
             self.made(update(), deleted, inserted)
 
-    @rule(data=st.data(), look_ahead=st.booleans(), merge=st.integers(1, 3), algorithm=st.none() | ALGORITHMS)
-    def stream(self, data: st.DataObject, look_ahead: bool, merge: int, algorithm: str | None) -> None:
+    @rule(data=st.data(), merge=st.integers(1, 3), algorithm=st.none() | ALGORITHMS)
+    def stream(self, data: st.DataObject, merge: int, algorithm: str | None) -> None:
         """Several updates, each known while the one before is made, up to one that fails."""
         updates = [self.drawn(data, 3) for _ in range(data.draw(st.integers(1, 4)))]
         given = [{"delete": by_name(deleted), "insert": by_name(inserted)} for deleted, inserted in updates]
         done = 0
-        changes = self.m.stream(given, algorithm=algorithm, look_ahead=look_ahead, merge_waiting=merge)
+        changes = self.m.stream(given, algorithm=algorithm, merge_waiting=merge)
         try:
             for change in changes:
                 explicit = self.explicit

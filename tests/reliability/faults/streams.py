@@ -78,7 +78,7 @@ class Embedded:
         from upheld.materialisation.lifecycle import draft_of
         from upheld.store import Store
 
-        self.names, self.ahead = [], r.random() < 0.5
+        self.names, self.apart = [], r.random() < 0.5
         for minute, (name, text) in enumerate(random_updates(r).items()):
             streams.put(Path("updates"), name, text, minute)
             self.names.append(name)
@@ -86,8 +86,8 @@ class Embedded:
         first = upheld.materialise(streams.REACH, {"edge": edges})
         draft_of(first, Store.open("state")).commit({"feeds": {str(Path("feed").absolute()): 0}})
         shutil.copytree("state", "before")
-        whole = streams.batches(look_ahead=self.ahead)
-        streams.take(whole, self.names)
+        whole = streams.batches()
+        streams.take(whole, self.names, self.apart)
         self.calls = 10**9 - whole.store.files.left
         self.end = self.found()
 
@@ -108,8 +108,8 @@ class Embedded:
         shutil.copytree("before", "state")
         for kill in (at, 1 + at // 2):
             with contextlib.suppress(streams.Killed):
-                streams.take(streams.batches(kill, self.ahead), self.names)
-        streams.take(streams.batches(look_ahead=self.ahead), self.names)
+                streams.take(streams.batches(kill), self.names, self.apart)
+        streams.take(streams.batches(), self.names, self.apart)
         assert self.found() == self.end
 
 

@@ -51,13 +51,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     updates.add_argument(
         "--algorithm",
         default="adaptive",
-        help="adaptive, ranked, counting, counting-by-rounds, dred, fbf, bf, dred-c, bf-c, rematerialise; with "
-        "--look-ahead also dred-marking, bf-marking (default: adaptive)",
-    )
-    updates.add_argument(
-        "--look-ahead",
-        action="store_true",
-        help="look at the next commit, if it has arrived, and skip work that it would undo",
+        help="adaptive, ranked, counting, counting-by-rounds, dred, fbf, bf, dred-c, bf-c, rematerialise; "
+        "dred-marking and bf-marking, which look at the next commit if it has arrived (default: adaptive)",
     )
     updates.add_argument(
         "--merge-waiting",
@@ -97,7 +92,6 @@ def execute(options: argparse.Namespace) -> int:
             limits=limits_of(options),
             threads=options.threads,
             confined=options.confined,
-            look_ahead=options.look_ahead,
             merge_waiting=options.merge_waiting,
             progress=progress,
             committed=committed,

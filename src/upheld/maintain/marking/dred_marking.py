@@ -30,8 +30,8 @@ from upheld.compiler.strata import Stratum
 from upheld.maintain import dred
 from upheld.maintain.dred import insert, loses_nothing, rederive
 from upheld.maintain.marking.guards import Guarded, Guards, derive_unless, instances_unless
-from upheld.maintain.marking.marking import Marker, Marking, insert_and_mark
-from upheld.maintain.update import Marks, Requested, State, maintained_alike
+from upheld.maintain.marking.marking import Marker, Marks, insert_and_mark
+from upheld.maintain.update import Requested, State, maintained_alike
 
 
 def dred_marking(
@@ -135,14 +135,11 @@ class DRedMarker(Marker):
                 return
             self.positive = settle(self.positive | back)
 
-    def marks(self, state: State) -> Marks | None:
-        marks = super().marks(state)
+    def marks(self, I: FactSet) -> Marks | None:
+        marks = super().marks(I)
         if not self.inserted:
             return marks
         explicit, derived = self.inserted.count(), self.positive.count()
-        state.E.engine.meter.statistics.marks.update(explicit=explicit, derived=derived)
-        negative = marks.negative if marks is not None else state.E.engine.nothing
+        I.engine.meter.statistics.marks.update(explicit=explicit, derived=derived)
+        negative = marks.negative if marks is not None else I.engine.nothing
         return Marks(negative, self.inserted, self.positive, self.basis)
-
-
-DRED_MARKING = Marking(dred_marking, DRedMarker)

@@ -27,16 +27,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from upheld.algebra.counters import RowsByName
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, Own, derive, instances, settle, supports
 from upheld.base.dataclass import dataclass
 from upheld.base.statistics import phase
 from upheld.compiler.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
+from upheld.maintain.bookkeeping import Bookkeeping
 from upheld.maintain.dred import insert, loses_nothing
 from upheld.maintain.marking.guards import Guards, derive_unless
-from upheld.maintain.update import Marks, Outcome, Requested, State, Update, maintained_alike, step
+from upheld.maintain.update import Requested, State, Update, maintained_alike
 
 
 def bf_marking(
@@ -135,6 +135,33 @@ def insert_and_mark(
 # -- marks -------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Marks:
+    """Facts that an update of a stream has marked for the next one: see `dred_marking` for those after `negative`.
+
+    negative    derived facts that deletions of the next update affect
+    inserted    explicit facts that the next update inserts again
+    positive    derived facts that come back with them, as long as nothing of `basis` is gone
+    """
+
+    negative: FactSet
+    inserted: FactSet
+    positive: FactSet
+    basis: FactSet
+
+
+class Marked(Bookkeeping):
+    """The marks that were made for an update, and the update after it, `ahead`, if a stream knows that."""
+
+    def __init__(self, marks: Marks | None = None, ahead: Requested | None = None):
+        self.marks, self.ahead = marks, ahead
+
+    def sets(self) -> tuple[FactSet, ...]:
+        if (marks := self.marks) is None:
+            return ()
+        return marks.negative, marks.inserted, marks.positive, marks.basis
+
+
 class Marker:
     """The marks that are made for U2 while U1 is made: of explicit facts, and of derived ones."""
 
@@ -164,13 +191,13 @@ class Marker:
         marked, _ = applied.partition(self.passing())
         self.derived = settle(self.derived | (marked.heads() - known))
 
-    def marks(self, state: State) -> Marks | None:
-        """Return the marks, now that U1 is made; None if there are none."""
+    def marks(self, I: FactSet) -> Marks | None:
+        """Return the marks for a materialisation that U1 has been made in; None if there are none."""
         if not self.explicit:
             return None
-        nothing = state.E.engine.nothing
-        negative = settle((self.derived & state.I) - self.ahead.minus)  # 32
-        state.E.engine.meter.statistics.marks.update(explicit=self.explicit.count(), derived=negative.count())
+        nothing = I.engine.nothing
+        negative = settle((self.derived & I) - self.ahead.minus)  # 32
+        I.engine.meter.statistics.marks.update(explicit=self.explicit.count(), derived=negative.count())
         return Marks(negative, nothing, nothing, nothing)
 
 
@@ -180,22 +207,17 @@ MarkedUpdate = Callable[[State, FactSet, FactSet, Marks | None, Marker], tuple[F
 
 @dataclass(frozen=True)
 class Marking:
-    """Look-ahead by marks. Where there are none, and no next update, an update is made as without look-ahead."""
+    """An algorithm with marks. Where there are none, and the next update is unknown, `update` makes the update."""
 
-    marked_update: MarkedUpdate = bf_marking
-    marker: Callable[[State, FactSet, FactSet, Requested], Marker] = Marker
+    update: Update
+    marked_update: MarkedUpdate
+    marker: Callable[[State, FactSet, FactSet, Requested], Marker]
 
-    def make(self, state: State, update: Update, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None) -> Outcome:
-        if ahead is None and state.marks is None:
-            return step(state, update, E_minus, E_plus)
-        nothing = state.E.engine.nothing
-        marker = self.marker(state, E_minus, E_plus, ahead or Requested(nothing, nothing))
-
-        def marked_update(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
-            return self.marked_update(state, E_minus, E_plus, state.marks, marker)
-
-        outcome = step(state, marked_update, E_minus, E_plus)
-        return Outcome(outcome.deleted, outcome.inserted, marks=marker.marks(state))
-
-    def concerns(self, inserted: RowsByName, deleted_next: RowsByName) -> bool:
-        return True
+    def __call__(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        marked, nothing = state.keeping(Marked), state.engine.nothing
+        if marked.ahead is None and marked.marks is None:
+            return self.update(state, E_minus, E_plus)
+        marker = self.marker(state, E_minus, E_plus, marked.ahead or Requested(nothing, nothing))
+        D, A = self.marked_update(state, E_minus, E_plus, marked.marks, marker)
+        state.bookkeeping = Marked(marker.marks((state.I - D) | A))
+        return D, A

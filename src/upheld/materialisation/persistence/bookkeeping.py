@@ -59,11 +59,6 @@ def serves(books: SavedBooks | None, algorithm: Algorithm) -> bool:
     return books is not None and books.kinds[: len(kinds)] == kinds
 
 
-def can_keep(state: State) -> bool:
-    """Return whether the bookkeeping of a state can be saved: it counts all of its facts, and not by round."""
-    return state.bookkeeping.is_saved and state.layer is None
-
-
 #: Returns the facts of a relation with their counters under these names, if other processes are to write them.
 Numbered = Callable[[Predicate, Sequence[Any], tuple[str, ...]], Parted | None]
 

@@ -1,4 +1,4 @@
-"""Streams of updates as they arrive: the next one is looked at if it is there, and never waited for."""
+"""Streams of updates as they arrive. Algorithms that look ahead get the next one if it is there; none waits for it."""
 
 from __future__ import annotations
 
@@ -166,16 +166,16 @@ class Arrived(Generic[L]):
 class Queue(Generic[L, C]):
     """The updates of a stream that have arrived, and how they are made.
 
-    `load` takes the facts of an update, or the source that it retracts. `make` gets a
-    list of one update, or of several to make as one, their numbers, and the next updates that have arrived. An update
-    that is `alone` is not merged with others.
+    `load` takes the facts of an update, or the source that it retracts. `make` gets a list of one update, or of several
+    to make as one, their numbers, and the next updates that have been taken: as many again if the algorithm
+    `looks_ahead` by now. An update that is `alone` is not merged with others.
     """
 
     def __init__(
         self,
         load: Callable[[Sides], L],
         make: Callable[[list[L], tuple[int, ...], Sequence[L]], C],
-        look_ahead: bool,
+        looks_ahead: Callable[[], bool],
         merge_waiting: int,
         alone: Callable[[L], bool] = lambda update: False,
     ):
@@ -183,7 +183,7 @@ class Queue(Generic[L, C]):
             message = f"`merge_waiting` must be at least 1, got {merge_waiting}"
             raise UsageError(Problem("bad-merge-waiting", message, hint="1 applies each update by itself"))
         self._load, self._make, self._together, self._alone = load, make, merge_waiting, alone
-        self._wanted = 2 * merge_waiting if look_ahead else merge_waiting
+        self._looks_ahead = looks_ahead
         self._waiting: deque[Arrived[L]] = deque()
         self._taken = 0
 
@@ -193,7 +193,7 @@ class Queue(Generic[L, C]):
     @property
     def wants_more(self) -> bool:
         """Whether it would be of use to know of another update."""
-        return len(self._waiting) < self._wanted
+        return len(self._waiting) < (2 * self._together if self._looks_ahead() else self._together)
 
     def take(self, update: object) -> None:
         """Let an update wait for its turn."""
@@ -213,7 +213,7 @@ class Queue(Generic[L, C]):
         apart = next((i for i, update in enumerate(chosen) if self._alone(update)), len(chosen))
         chosen = chosen[: max(apart, 1)]
         numbers = tuple(self._waiting.popleft().number for _ in chosen)
-        return self._make(chosen, numbers, self._good(self._wanted - self._together))
+        return self._make(chosen, numbers, self._good(self._together))
 
     def _good(self, most: int) -> list[L]:
         """Return at most `most` of the waiting updates, up to the first with an error."""

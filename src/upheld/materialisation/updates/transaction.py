@@ -86,12 +86,12 @@ class Part:
         #: The claims of sources that each update has changed, as they were before it.
         self.claims: list[Claimed] = []
         self._engine, self._state = engine, state
-        self._before = state.layer, state.marks, state.bookkeeping, state.strata
+        self._before = state.bookkeeping, state.strata
         #: All bookkeeping since: the journal of the engine has entries for columns of each.
         self._bookkeeping: list[object] = []
         self._unfinished: Attempt | None = None
         self._block = ExitStack()
-        state.earlier = tuple(facts for part in (state.layer, state.marks) if part for facts in part.sets())
+        state.earlier = state.bookkeeping.sets()
         self._block.enter_context(engine.transaction())
 
     @contextmanager
@@ -127,7 +127,7 @@ class Part:
             self._block.__exit__(_RolledBack, error, None)
         finally:
             state = self._state
-            state.layer, state.marks, state.bookkeeping, state.strata = self._before
+            state.bookkeeping, state.strata = self._before
             state.earlier = ()
 
     def combined(self, core: Core, predicates: Mapping[str, Predicate]) -> Change:

@@ -6,9 +6,8 @@ with the version of the state that it makes, in one manifest: what the state has
 version adds to feeds is made before that manifest, hidden, and moved to its place after it; if that did not come to
 pass, the next start does it.
 
-With look-ahead each transaction of a micro-batch is a version of its own, so that there is a next one to look at; the
-manifest has the number of those made, and an interrupted micro-batch is continued. The same
-holds if a micro-batch has several sources: consecutive transactions of one source are a version.
+If a micro-batch has several sources, consecutive transactions of one source are a version; the manifest has the number
+of those made, and an interrupted micro-batch is continued.
 """
 
 from __future__ import annotations
@@ -66,11 +65,9 @@ class Batches:
         store: Store,
         sinks: Sequence[Sink],
         *,
-        look_ahead: bool = False,
         tables: Sequence[KeptTable] = (),
     ) -> None:
-        self.materialisation, self.store, self._look_ahead = m, store, look_ahead
-        self._tables = tables
+        self.materialisation, self.store, self._tables = m, store, tables
         self._feeds = {
             sink.path: sink.relations or tuple(by_default(core))
             for sink in sinks
@@ -86,13 +83,12 @@ class Batches:
 
     def apply(self, query: str, batch: int, transactions: Sequence[Update]) -> Iterator[Version]:
         """Make the updates of a micro-batch that the state does not hold yet, each the next version."""
-        groups = [[t] for t in transactions] if self._look_ahead else in_groups(transactions)
-        updates = [together(group) for group in groups]
+        updates = [together(group) for group in in_groups(transactions)]
         seen = self.seen(query, batch)
         # To make one again that changes nothing does no harm.
         numbers = [i for i, update in enumerate(updates, 1) if i > seen and update.changes_anything]
         start = time.perf_counter()
-        changes = self.materialisation.stream([updates[i - 1] for i in numbers], look_ahead=self._look_ahead)
+        changes = self.materialisation.stream([updates[i - 1] for i in numbers])
         for number, change in zip(numbers, changes, strict=True):
             maintained = time.perf_counter()
             stream = {"query": query, "batch": batch, "updates": number}

@@ -263,7 +263,7 @@ def stream(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher 
     updates = find(spark, job.stream, {p.name: p for p in core.predicates.values() if not p.hidden})
     tables = [table for sink in job.sinks if sink.format == "table" for table in tables_of(spark, sink, core).values()]
     _begin_outputs(spark, job, core, m, store, tables)
-    batches = Batches(m, core, store, job.sinks, look_ahead=job.stream.look_ahead, tables=tables)
+    batches = Batches(m, core, store, job.sinks, tables=tables)
     started = PipelineStream(job, batches, core, updates, spark)
     started.report.run = report
     started._start(job.stream, watcher, progress)

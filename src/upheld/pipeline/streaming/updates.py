@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 #: Spark's schema of the files of a folder; contents are read only on demand.
 _FILES = "path string, modificationTime timestamp, length bigint, content binary"
 
-#: Files that are taken at a time by a stream that looks ahead, so that what is read at once has a bound.
-_MOST_FILES = 100
-
 #: By default Spark skips files that are more than a week older than the newest one.
 _AGE = "36500d"
 
@@ -69,8 +66,7 @@ class UpdateFiles:
 
     def frame(self) -> DataFrame:
         reader = self._spark.readStream.format("binaryFile").schema(_FILES)
-        files = self._stream.files or (_MOST_FILES if self._stream.look_ahead else 1)
-        reader = reader.option("maxFilesPerTrigger", files).option("maxFileAge", _AGE)
+        reader = reader.option("maxFilesPerTrigger", self._stream.files or 1).option("maxFileAge", _AGE)
         return reader.load(verbatim(self._stream.path or "")).select("path", "modificationTime")
 
     def read(self, batch: DataFrame, number: int) -> Iterator[Update]:

@@ -247,7 +247,7 @@ def test_in_a_transaction():
 
 
 def test_streams():
-    """Updates of a stream are small as well, except where the next one undoes what this one inserts."""
+    """Updates of a stream are small as well."""
     m = upheld.materialise(PROGRAM, {"edge": [(0, 1)], "node": [(0,)]})
     updates = [{"insert": {"edge": [(k, k + 1)]}} for k in range(1, 6)]
     with counted() as outcomes:
@@ -256,8 +256,7 @@ def test_streams():
     assert [len(change.inserted["path"]) for change in changes] == [2, 3, 4, 5, 6]
     with counted() as outcomes:
         changes = list(m.stream([{"insert": {"edge": [(6, 7)]}}, {"delete": {"edge": [(6, 7)]}}]))
-    assert outcomes == []
-    assert changes[0].statistics.marks["explicit"] == 1
+    assert outcomes == [True, True]
     assert rows(changes[0])["inserted"]["path"] == rows(changes[1])["deleted"]["path"] == {(k, 7) for k in range(7)}
 
 

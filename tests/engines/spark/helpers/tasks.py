@@ -20,6 +20,7 @@ from upheld.engines.spark.tasks import driver
 from upheld.engines.spark.tasks.driver import DrivenEngine
 from upheld.engines.spark.tasks.wire import Wire, in_threads
 from upheld.language.core import Core, Fact
+from upheld.maintain.marking.marking import Marked
 from upheld.maintain.registry import algorithm_named
 from upheld.maintain.update import Requested, State, step
 
@@ -150,15 +151,12 @@ class Follower:
                             step(state, chosen.update, E_minus, E_plus)
                             attempt.undo()
                         state.bookkeeping = books
-                    if self.algorithm.endswith("-marking"):
+                    if isinstance(state.bookkeeping, Marked):
                         ahead = then and Requested(
                             *(engine.settle(self.facts(f)) for f in (then.deletions, then.insertions))
                         )
-                        assert chosen.look_ahead is not None
-                        done = chosen.look_ahead.make(state, chosen.update, E_minus, E_plus, ahead)
-                        state.layer, state.marks = done.layer, done.marks
-                    else:
-                        done = step(state, chosen.update, E_minus, E_plus)
+                        state.bookkeeping = Marked(state.bookkeeping.marks, ahead)
+                    done = step(state, chosen.update, E_minus, E_plus)
             except EvaluationError:
                 state.bookkeeping = books
                 return kept(state)

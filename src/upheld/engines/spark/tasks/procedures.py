@@ -117,13 +117,9 @@ def _counting(meter: Meter) -> Iterator[tuple[Statistics, list[tuple[tuple[str, 
         yield counted, work
     finally:
         now = meter.statistics
-        counted.instances, counted.marks, counted.saved = (
+        counted.instances, counted.marks = (
             Counter({key: n - old[key] for key, n in new.items() if n != old[key]})
-            for new, old in (
-                (now.instances, before.instances),
-                (now.marks, before.marks),
-                (now.saved, before.saved),
-            )
+            for new, old in ((now.instances, before.instances), (now.marks, before.marks))
         )
         counted.rounds, counted.facts = now.rounds - before.rounds, now.facts - before.facts
         counted.choices = now.choices[len(before.choices) :]
@@ -241,7 +237,6 @@ def tell_meter(meter: Meter, statistics: Statistics, work: Iterable[tuple[str, R
     mine = meter.statistics
     mine.instances.update(statistics.instances)
     mine.marks.update(statistics.marks)
-    mine.saved.update(statistics.saved)
     mine.rounds += statistics.rounds
     mine.facts += statistics.facts
     mine.choices += statistics.choices
