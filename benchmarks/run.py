@@ -138,7 +138,7 @@ THREADED = ("upheld", "souffle", "duckdb")
 
 #: Parts that are measured by default: materialisation beside other engines, large joins and program analyses beside
 #: them, all of these with one thread and with all cores, maintenance, materialisation with the bookkeeping of
-#: maintenance, streams with look-ahead, programs of many strata, and cycles.
+#: maintenance, streams with marking, programs of many strata, and cycles.
 PARTS = ("engines", "analyses", "threads", "updates", "bookkeeping", "marking", "strata", "hypertrees")
 #: Parts with a script of their own that are measured by default, since RESULTS.md has goals for them: updates of one
 #: fact, the choices of `adaptive`, one relation of triples, and equality.
@@ -299,8 +299,8 @@ class Bench:
         return found
 
     def marking(self, size: str) -> list[dict[str, Any]]:
-        """Return what streams took with and without a look at the next update."""
-        print("streams with look-ahead", flush=True)
+        """Return what streams took with and without marking."""
+        print("streams with marking", flush=True)
         found: list[dict[str, Any]] = json.loads(run_module("measure.streams.marking", size))
         return found
 

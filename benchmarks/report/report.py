@@ -84,7 +84,7 @@ SUBJECTS = {
     "threads": "All cores",
     "updates": "Updates",
     "cycles": "Rules with cycles",
-    "marking": "Streams with a look ahead",
+    "marking": "Streams with marking",
     "strata": "Many strata, many rules",
     "rdf": "RDF",
     "triples": "One relation of triples",
