@@ -86,7 +86,6 @@ KINDS = {
     ),
     "limits": Kind(_or_none(_is(Limits)), "an `upheld.Limits`, or None"),
     "stratification": Kind(_TEXT, "`granular`, `levels` or `coarsest`"),
-    "granular": Kind(_or_none(_is(bool)), "True, False or None"),
     "on_violation": Kind(
         _or_none(lambda v: isinstance(v, str) and v in ("refuse", "report")), "`refuse`, `report` or None"
     ),

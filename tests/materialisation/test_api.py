@@ -174,16 +174,6 @@ def test_stratification_changes_no_fact(case):
         assert m.facts() == granular.facts()
 
 
-def test_granular_is_deprecated():
-    """The argument of older versions works, with a warning that names the new one."""
-    program = "p(x) :- q(x). r(x) :- p(x)."
-    with pytest.warns(upheld.UpheldWarning, match='stratification="coarsest"'):
-        report = upheld.check(program, granular=False)
-    assert report.to_dict()["strata"] == upheld.check(program, stratification="coarsest").to_dict()["strata"]
-    with pytest.warns(upheld.UpheldWarning, match='stratification="granular"'):
-        upheld.materialise(program, granular=True)
-
-
 def test_unknown_stratification():
     with pytest.raises(upheld.UpheldError, match="did you mean `levels`") as raised:
         upheld.materialise("p(x) :- q(x).", stratification="level")

@@ -55,7 +55,6 @@ def materialise(
     limits: Limits | None = None,
     threads: int | None = None,
     stratification: str = "granular",
-    granular: bool | None = None,
     progress: ProgressGiven = None,
     confined: bool = False,
     on_violation: str | None = None,
@@ -85,7 +84,6 @@ def materialise(
         stratification: One stratum for each group of mutually recursive atoms (`granular`), groups that do not depend
             on each other in one stratum (`levels`), or as few strata as negation allows (`coarsest`). The facts are the
             same.
-        granular: Deprecated. False is `stratification="coarsest"`.
         progress: Function that is called with a `Progress` now and then; True shows a bar in a notebook, and a line on
             standard error elsewhere, while a run takes longer than a moment.
         confined: Refuse `.include` of files outside the program's folder.
@@ -130,7 +128,7 @@ def materialise(
         equality=equality,
         limits=limits,
         threads=threads,
-        stratification=chosen_stratification(stratification, granular),
+        stratification=stratification,
         progress=progress,
         on_violation=on_violation,
     )
@@ -145,15 +143,6 @@ def _with_checkpoint(m: Materialisation) -> Materialisation:
         m.close()
         raise
     return m
-
-
-def chosen_stratification(stratification: str, granular: bool | None) -> str:
-    """Return the stratification that a caller asks for, also by the argument `granular` of older versions."""
-    if granular is None:
-        return stratification
-    instead = "granular" if granular else "coarsest"
-    warn([Problem("deprecated-argument", "`granular` is deprecated", hint=f'write `stratification="{instead}"`')])
-    return instead
 
 
 def materialise_core(
@@ -218,7 +207,6 @@ def restore(
     limits: Limits | None = None,
     threads: int | None = None,
     stratification: str = "granular",
-    granular: bool | None = None,
     progress: ProgressGiven = None,
     confined: bool = False,
     version: int | None = None,
@@ -244,7 +232,6 @@ def restore(
         limits: As for `materialise`.
         threads: As for `materialise`.
         stratification: As for `materialise`.
-        granular: As for `materialise`.
         progress: As for `materialise`.
         confined: As for `materialise`.
         version: Number of an earlier version that is still there; by default the last one.
@@ -278,7 +265,7 @@ def restore(
         "equality": equality,
         "limits": limits,
         "threads": threads,
-        "stratification": chosen_stratification(stratification, granular),
+        "stratification": stratification,
         "progress": progress,
         "on_violation": on_violation,
     }

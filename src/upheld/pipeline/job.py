@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import Problem, UsageError, described_type, nearest, quote, warn
+from upheld.base.errors import Problem, UsageError, described_type, nearest, quote
 from upheld.base.memory import size_of
 from upheld.facts.files.reading import unreadable
 from upheld.language.ast import Program
@@ -33,8 +33,6 @@ EXTENSIONS = {
 SOURCE_FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 SINK_FORMATS = ("parquet", "csv", "view", "changes", "table")
 MODES = ("auto", "driver", "distributed")
-#: Modes of older versions, and what they are called now.
-_OLD_MODES = {"rounds": "distributed"}
 TRIGGERS = ("available-now", "continuous")
 #: Names of a source of facts: the name of an update file, or the number of a micro-batch.
 SOURCES_OF_UPDATES = ("file", "batch")
@@ -125,7 +123,7 @@ class Settings:
     report: str | None = option(str)
     #: Where rules are applied: `driver` is the memory engine in the driver, `distributed` is one Spark job whose tasks
     #: hold the facts and work in step, and `auto` chooses between the two.
-    mode: str = option(str, choices=(*MODES, *_OLD_MODES), default="auto")
+    mode: str = option(str, choices=MODES, default="auto")
     #: Whether facts and updates that violate a constraint are refused or reported. By default as for `materialise`.
     on_violation: str | None = option(str, choices=("refuse", "report"))
     #: The memory that the driver may use for facts, such as `4g`. By default half of the machine's.
@@ -185,7 +183,7 @@ def job_of(
     _check_settings(chosen, "settings", problems)
     if problems:
         raise UsageError(problems)
-    return Job(parse(program), tuple(result), tuple(drains), _settings(chosen), updates)
+    return Job(parse(program), tuple(result), tuple(drains), Settings(**chosen), updates)
 
 
 def read_job(path: Path, instead: Mapping[str, object] | None = None) -> Job:
@@ -222,7 +220,7 @@ def read_job(path: Path, instead: Mapping[str, object] | None = None) -> Job:
     if problems:
         raise UsageError(problems)
     assert program is not None, "a job without a program and without a problem"
-    return Job(parse(program), tuple(sources), tuple(sinks), _settings(chosen), updates)
+    return Job(parse(program), tuple(sources), tuple(sinks), Settings(**chosen), updates)
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------
@@ -320,20 +318,6 @@ def _stream(
         hint = 'name the folder of the state in `[run]`, as in `state = "state"`'
         problems.append(Problem("bad-job", message, place=place, note=note, hint=hint))
     return Stream(place=place, **values)
-
-
-def current_mode(mode: str) -> str:
-    """Return what a mode is called now."""
-    return _OLD_MODES.get(mode, mode)
-
-
-def _settings(chosen: Mapping[str, Any]) -> Settings:
-    """Return settings that were checked. A mode of an older version is taken, with a warning."""
-    mode = chosen.get("mode", "auto")
-    if mode in _OLD_MODES:
-        hint = f'write `mode = "{current_mode(mode)}"`'
-        warn([Problem("deprecated-argument", f"the mode {quote(mode)} is deprecated", hint=hint)])
-    return Settings(**{**chosen, "mode": current_mode(mode)})
 
 
 def _check_settings(settings: Mapping[str, Any], place: str, problems: list[Problem]) -> None:

@@ -17,7 +17,6 @@ from upheld.compiler.strata import Stratification, Stratum, stratify
 from upheld.language.ast import Program
 from upheld.language.core import Core, Rule
 from upheld.language.syntax.confinement import outside
-from upheld.materialisation.build import chosen_stratification
 from upheld.materialisation.programs import parse
 from upheld.runs.directives import compile_with_formats
 
@@ -98,7 +97,6 @@ def check(
     program: str | Path | Program,
     *,
     stratification: str = "granular",
-    granular: bool | None = None,
     facts: Sequence[str] | None = None,
     confined: bool = False,
     strict: bool = False,
@@ -110,7 +108,6 @@ def check(
     Args:
         program: As for `materialise`.
         stratification: As for `materialise`.
-        granular: As for `materialise`.
         facts: Names of relations whose facts will be passed in Python. If it is not None, the report warns about other
             relations without facts and rules.
         confined: Refuse programs that include, read or write files outside their folders.
@@ -125,8 +122,7 @@ def check(
         _check_paths(compiled.core)
     finest = stratify(compiled.core)  # in coarser strata, rules count as recursive that are not
     arithmetic = tuple(map(_arithmetic_recursion, growing_rules(finest)))
-    chosen = chosen_stratification(stratification, granular)
-    strata = finest if chosen == "granular" else stratify(compiled.core, chosen)
+    strata = finest if stratification == "granular" else stratify(compiled.core, stratification)
     empty = without_facts(parsed, facts) if facts is not None else ()
     doubts = lint_rules(parsed, compiled.core, facts or ())
     warnings = (*compiled.warnings, *lint(parsed), *empty, *doubts, *arithmetic)

@@ -145,13 +145,12 @@ def test_a_folder_of_snapshots(spark):
 def test_in_another_mode(spark):
     """A state that tasks hold is updated, saved, told of and restored by them; it opens in the memory engine.
 
-    A mode of an older version means the one that has taken its place. Spark holds nothing for streams that have ended.
+    Spark holds nothing for streams that have ended.
     """
     held, jobs = held_blocks(spark), Jobs(spark)
     after = expected(3, first=1)
     put_all(Path("updates"), ("2.csv",))
-    with pytest.warns(upheld.UpheldWarning, match="the mode `rounds` is deprecated"):
-        stream = pipeline(mode="rounds").stream(spark)
+    stream = pipeline(mode="distributed").stream(spark)
     with finish(stream) as m:
         assert m["path"].to_set() == after[1]
     assert Store.open("state").last().notes["mode"] == "distributed"
@@ -176,7 +175,7 @@ def test_distributed(spark):
     """The tasks of one job hold the facts of a state: they are updated, saved and told of."""
     jobs = Jobs(spark)
     draft = draft_of(upheld.materialise(REACH, {"edge": EDGES}), Store.open("state"))
-    draft.commit({"mode": "rounds"})  # as an older version called it
+    draft.commit({"mode": "distributed"})
     put_all(Path("updates"), ("1.updates", "2.csv"))
     stream = pipeline().stream(spark)  # in the mode of the state
     assert stream.materialisation._engine.name == "spark"

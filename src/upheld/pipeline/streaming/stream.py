@@ -22,7 +22,7 @@ from upheld.language.core import Core
 from upheld.materialisation.build import restore
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.programs import compile_saved
-from upheld.pipeline.job import Job, Stream, current_mode
+from upheld.pipeline.job import Job, Stream
 from upheld.pipeline.modes import driver
 from upheld.pipeline.progress import StageProgress
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
@@ -278,7 +278,7 @@ def _restored(
     open_with = partial(restore, job.program, store, on_violation=job.settings.on_violation, progress=progress)
     if progress is not None:
         progress.stage = Stage("restore")
-    if current_mode(mode) == "distributed":
+    if mode == "distributed":
         if progress is not None:
             progress.is_shown_by_engine = True
         return open_with(engine=SparkEngine(spark), algorithm=algorithm_for(job), limits=limits)
