@@ -185,17 +185,19 @@ def test_the_table_has_the_whole_surface(m):
             lambda m: upheld.materialise(PROGRAM, limits={"facts": 3}),
             "must be an `upheld.Limits`, or None",
         ),
-        (lambda m: upheld.materialise(PROGRAM, engine=None), "the name of an engine"),
         (lambda m: upheld.materialise(PROGRAM, progress=5), "must be a function, True, False or None"),
         (
             lambda m: m.update([("Al", "Gus")]),
             "`insert` of `Materialisation.update` must be a dictionary",
         ),
         (lambda m: m.query(5), "`text` of `Materialisation.query` must be a string, got the `int` `5`"),
-        (lambda m: m.update(algorithm=5), "the name of an algorithm, or None"),
-        (lambda m: m.stream([], merge_waiting="a"), "a whole number of at least 1"),
-        (lambda m: upheld.spark_session(memory=5), "a size, such as `2g`"),
-        (lambda m: upheld.spark_session(cores="a"), "a whole number, or None"),
+        (lambda m: upheld.spark_session(memory=5), "`memory` of `spark_session` must be a size, such as `2g`"),
+        (lambda m: upheld.spark_session(cores="a"), "`cores` of `spark_session` must be a whole number of at least 1"),
+        (lambda m: m.stream(5), "`updates` of `Materialisation.stream` must be an iterable of updates"),
+        (lambda m: list(m.stream([{"insert": 5}])), "`insert` of an update must be a dictionary"),
+        (lambda m: m.change_rules(replace=5), "`replace` of `Materialisation.change_rules` must be a string, a path"),
+        (lambda m: upheld.Arrivals(5), "`updates` of `Arrivals` must be an iterable"),
+        (lambda m: upheld.load(PROGRAM, 5), "`facts` of `load` must be a path, or None"),
     ],
 )
 def test_messages(m, call, said):
@@ -204,6 +206,39 @@ def test_messages(m, call, said):
         call(m)
     assert caught.value.slugs == ("bad-argument",)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call, slug",
+    [
+        (lambda m: upheld.materialise(PROGRAM, engine=None), "unknown-engine"),
+        (lambda m: upheld.materialise(PROGRAM, equality=[]), "unknown-equality"),
+        (lambda m: upheld.materialise(PROGRAM, decompose=pandas.Series([1, 2])), "unknown-decomposition"),
+        (lambda m: upheld.materialise(PROGRAM, stratification={}), "unknown-stratification"),
+        (lambda m: upheld.parse(PROGRAM, dialect=pandas.Series([1, 2])), "unknown-dialect"),
+        (lambda m: m.update(algorithm=5), "unknown-algorithm"),
+        (lambda m: m.update(algorithm=""), "unknown-algorithm"),
+        (lambda m: m.verify(engine=""), "unknown-engine"),
+        (lambda m: m.stream([], merge_waiting="a"), "bad-merge-waiting"),
+    ],
+)
+def test_what_is_not_a_name(m, call, slug):
+    """A value that is no name of what can be chosen is unknown, as a wrong name is."""
+    with pytest.raises(UsageError) as caught:
+        call(m)
+    assert caught.value.slugs == (slug,)
+
+
+def test_wrong_options_are_refused_before_facts_are_read(m):
+    """Options are looked at first: facts may take long to read."""
+
+    class Unread(dict):
+        def items(self):
+            raise AssertionError("the facts were read")
+
+    for option in ("engine", "algorithm", "decompose", "equality", "stratification", "progress", "on_violation"):
+        with pytest.raises(UsageError, match=option):
+            upheld.materialise(PROGRAM, Unread(edge=[]), **{option: 5})
 
 
 def test_dictionaries_among_tuples(m):

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import upheld
-from upheld.arguments import WHOLE, checked
-from upheld.base.errors import Problem, UsageError
+from upheld.base.errors import Problem, UsageError, is_whole, require
 from upheld.engines import EngineChoice
 from upheld.facts.columns import Row
 from upheld.facts.ingest.by_relation import FactsGiven
@@ -21,7 +20,6 @@ FACTS_CHANGED = 3
 Rows = dict[str, list[Row]]
 
 
-@checked(updates=WHOLE, seed=WHOLE)
 def check_updates(
     program: str | Path | upheld.Program,
     facts: FactsGiven | None = None,
@@ -54,6 +52,8 @@ def check_updates(
         equality: As for `materialise`.
         engine: As for `materialise`. Recomputation is by the memory engine.
     """
+    require(is_whole(updates), "updates", "a whole number of at least 0", updates)
+    require(is_whole(seed), "seed", "a whole number of at least 0", seed)
     m = upheld.materialise(program, facts, algorithm=algorithm, equality=equality, engine=engine, on_violation="report")
     chosen = random.Random(seed)
     facts_to_change = _Facts(m, chosen)

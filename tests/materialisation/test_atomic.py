@@ -500,7 +500,6 @@ ON_THE_WAY_BACK = {
     "uninterrupted.__exit__",
     "Materialisation.update",
     "Materialisation._update_to",
-    "checked.<locals>.check.<locals>.call",
 }
 
 

@@ -1,14 +1,16 @@
-"""The exceptions of Upheld, and how messages quote names, types and counts.
+"""The exceptions of Upheld, how messages quote names, types and counts, and what refuses a wrong argument.
 
 Each exception carries problems: what was found, where, the rule it breaks, the way out.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from types import FrameType
 from typing import Any
 
 from upheld.base.dataclass import dataclass
@@ -42,6 +44,17 @@ def described_type(value: object) -> str:
     """Return the type of a value for a message: an `int`, a `list`."""
     name = type(value).__name__
     return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {quote(name)}"
+
+
+def described(value: object) -> str:
+    """Return a value with its type, for messages."""
+    if value is None or isinstance(value, bool):
+        return quote(value)
+    try:
+        shown = repr(value)
+    except Exception:  # a `__repr__` that is not ours
+        shown = "..."
+    return f"the `{type(value).__name__}` {quote(shown)}"
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
@@ -117,11 +130,17 @@ class UpheldWarning(UserWarning):
 
 def warn(problems: Iterable[Problem]) -> None:
     """Issue each problem as an `UpheldWarning`, at the line of the first caller outside Upheld."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "upheld":
-        level, frame = level + 1, frame.f_back
+    level = 1 + len(list(_frames()))
     for problem in problems:
-        warnings.warn(UpheldWarning(problem), stacklevel=level + 1)
+        warnings.warn(UpheldWarning(problem), stacklevel=level)
+
+
+def _frames() -> Iterator[FrameType]:
+    """Yield the frames of Upheld, from the innermost to the function that was called from outside."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "upheld":
+        yield frame
+        frame = frame.f_back
 
 
 class ProgramError(UpheldError):
@@ -172,3 +191,41 @@ class UsageError(UpheldError):
 
 class MissingDependency(UpheldError):
     """An optional package that is needed but not installed."""
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def require(is_right: bool, parameter: str, meaning: str, value: object) -> None:
+    """Refuse an argument of the function that was called from outside Upheld, or by a command, unless it is right."""
+    if not is_right:
+        frames = (f for f in _frames() if not f.f_globals["__name__"].startswith("upheld.cli"))
+        called = [f for f in frames if "<locals>" not in f.f_code.co_qualname][-1]
+        code, owner = called.f_code, called.f_locals.get("self")
+        name = code.co_qualname if owner is None else f"{type(owner).__name__}.{code.co_name}"
+        raise bad_argument(f"`{parameter}` of `{name.removesuffix('.__init__')}`", meaning, value)
+
+
+def bad_argument(what: str, meaning: str, value: object) -> UsageError:
+    """Return the error for an argument that is not what it must be."""
+    return UsageError(Problem("bad-argument", f"{what} must be {meaning}, got {described(value)}"))
+
+
+def is_path(value: object) -> bool:
+    """Return whether `value` is a path as text without NUL, which no file system allows."""
+    return isinstance(value, str | os.PathLike) and isinstance(path := os.fspath(value), str) and "\0" not in path
+
+
+def are_paths(value: object) -> bool:
+    """Return whether `value` is a list of paths."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(is_path, value))
+
+
+def are_texts(value: object) -> bool:
+    """Return whether `value` is a list of strings."""
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(text, str) for text in value)
+
+
+def is_whole(value: object, least: int = 0) -> bool:
+    """Return whether `value` is a whole number of at least `least`."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

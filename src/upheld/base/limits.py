@@ -18,10 +18,10 @@ from contextvars import ContextVar
 from dataclasses import fields
 from importlib.util import find_spec
 from numbers import Integral, Real
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import LimitReached, Problem, UsageError, quote
+from upheld.base.errors import LimitReached, Problem, UsageError, bad_argument, quote
 
 A = ParamSpec("A")
 R = TypeVar("R")
@@ -131,12 +131,19 @@ def within(limits: Limits | None) -> Iterator[Budget]:
         leave_budget(outer)
 
 
+def given_limits(limits: object, function: str) -> Limits | None:
+    """Return the limits that were passed to a function; raise if they are something else."""
+    if isinstance(limits, Limits | None):
+        return limits
+    raise bad_argument(f"`limits` of `{function}`", "an `upheld.Limits`, or None", limits)
+
+
 def limited(call: Callable[A, R]) -> Callable[A, R]:
     """Let a call count from its beginning against the budget of its keyword `limits`."""
 
     @functools.wraps(call)
     def run(*args: A.args, **kwargs: A.kwargs) -> R:
-        with within(cast("Limits | None", kwargs.get("limits"))):
+        with within(given_limits(kwargs.get("limits"), call.__name__)):
             return call(*args, **kwargs)
 
     return run

@@ -331,14 +331,9 @@ class Stratification:
         return self._by_predicate.get(predicate, [])
 
 
-@collector_paused()
-def stratify(core: Core, stratification: str = "granular", also: Sequence[Rule] = ()) -> Stratification:
-    """Return a stratification by its name; a `ProgramError` shows the cycle if the program has none.
-
-    The strata are those that the rules `also` would lead to as well, but have none of these.
-    """
-    levels_of = LEVELS.get(stratification)
-    if levels_of is None:
+def check_stratification(stratification: str) -> None:
+    """Refuse a value of `stratification` that is not one of `LEVELS`."""
+    if not isinstance(stratification, str) or stratification not in LEVELS:
         raise UsageError(
             Problem(
                 "unknown-stratification",
@@ -347,6 +342,15 @@ def stratify(core: Core, stratification: str = "granular", also: Sequence[Rule] 
                 hint=nearest(stratification, tuple(LEVELS)),
             )
         )
+
+
+@collector_paused()
+def stratify(core: Core, stratification: str = "granular", also: Sequence[Rule] = ()) -> Stratification:
+    """Return a stratification by its name; a `ProgramError` shows the cycle if the program has none.
+
+    The strata are those that the rules `also` would lead to as well, but have none of these.
+    """
+    check_stratification(stratification)
     depending = (*_depending(core), *also)
     patterns = patterns_of(depending)
     classes = share_instances(list(dict.fromkeys(patterns.values())))
@@ -364,7 +368,7 @@ def stratify(core: Core, stratification: str = "granular", also: Sequence[Rule] 
     components = components_of(nodes, depends)
     refuse_negation_in_cycle(core, components, depends)
     aggregated = {classes[pattern_of(values_depend(a, core).head)]: a.body for a in core.aggregations}
-    level = apart(levels_of(components, depends, derived), aggregated)
+    level = apart(LEVELS[stratification](components, depends, derived), aggregated)
     levels = {pattern: level[c] for pattern, c in classes.items()}
     by_predicate: dict[str, list[tuple[Pattern, int]]] = defaultdict(list)
     for pattern, index in levels.items():

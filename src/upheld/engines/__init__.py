@@ -10,7 +10,7 @@ from typing import Protocol
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.meter import Meter
-from upheld.base.errors import MissingDependency, Problem, UsageError, nearest, quote
+from upheld.base.errors import MissingDependency, Problem, UsageError, is_whole, nearest, quote, require
 from upheld.base.limits import Limits
 from upheld.base.threads import ONE_THREAD, Threads, cores
 from upheld.facts.files import Reader, Writer, facts_text, rows_in
@@ -46,17 +46,17 @@ def open_engine(
         from upheld.engines.reference.engine import ReferenceEngine
 
         return ReferenceEngine(Meter(limits))
-    if name == "memory":
-        engine: Engine = _memory("engine").MemoryEngine(core, Meter(limits), threads=threads)
-        return engine
-    raise UsageError(
-        Problem(
-            "unknown-engine",
-            f"unknown engine {quote(name)}",
-            note=f"the engines are {', '.join(map(quote, NAMES))}",
-            hint=nearest(name, NAMES),
-        )
-    )
+    assert name == "memory", "the name of an engine that was not checked"
+    engine: Engine = _memory("engine").MemoryEngine(core, Meter(limits), threads=threads)
+    return engine
+
+
+def check_engine(engine: str | EngineChoice) -> None:
+    """Refuse what is neither the name of an engine nor one with its options."""
+    if not (engine in NAMES if isinstance(engine, str) else hasattr(engine, "open")):
+        note = f"the engines are {', '.join(map(quote, NAMES))}; an `upheld.SparkEngine` is one as well"
+        hint = nearest(engine, NAMES)
+        raise UsageError(Problem("unknown-engine", f"unknown engine {quote(engine)}", note=note, hint=hint))
 
 
 def chosen_threads(name: str | EngineChoice, threads: int | None) -> Threads:
@@ -65,6 +65,8 @@ def chosen_threads(name: str | EngineChoice, threads: int | None) -> Threads:
     For the memory engine these are as many as the caller says, by default as `UPHELD_THREADS` says, or as many as there
     are cores. Other engines get one.
     """
+    check_engine(name)
+    require(threads is None or is_whole(threads, 1), "threads", "a whole number of at least 1, or None", threads)
     if name == "memory":
         return Threads(threads or _threads_of_environment() or cores())
     if threads is not None:

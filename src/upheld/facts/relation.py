@@ -9,7 +9,7 @@ from itertools import islice
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Protocol
 
-from upheld.base.errors import MissingDependency, Problem, UsageError, count, nearest, quote
+from upheld.base.errors import MissingDependency, Problem, UsageError, count, is_whole, nearest, quote, require
 from upheld.base.pages import element, first_rows, joined
 from upheld.facts.columns import Column, Columns, Row, Texts
 from upheld.facts.columns.coded import arrow_array, numpy_array, pandas_series
@@ -271,9 +271,7 @@ class Relation:
         >>> Relation("p", ("x",), ("number",), [(3,), (1,), (2,)]).head(2).to_rows()
         [(1,), (2,)]
         """
-        if not isinstance(n, int) or n < 0:
-            message = f"`n` of `Relation.head` must be a whole number of at least 0, got {quote(n)}"
-            raise UsageError(Problem("bad-argument", message))
+        require(is_whole(n), "n", "a whole number of at least 0", n)
         return Relation(self.name, self.columns, self.stored_types, islice(self.stored(), n))
 
     def to_set(self) -> set[Row]:

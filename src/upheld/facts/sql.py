@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from upheld.base.errors import Problem, UsageError, nearest, quote
+from upheld.base.errors import Problem, UsageError, nearest, quote, require
 from upheld.facts.relation import Relation, missing_package
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ def answer(
     text: str, parameters: Parameters | None, names: Iterable[str], relation: Callable[[str], Relation]
 ) -> pyarrow.Table:
     """Return the answer to a query. Only relations whose names occur in it are read."""
+    require(isinstance(text, str), "text", "a string", text)
+    is_right = isinstance(parameters, Mapping | Sequence | None) and not isinstance(parameters, str)
+    require(is_right, "parameters", "a list of values, a dictionary of values by name, or None", parameters)
     try:
         import duckdb
     except ImportError:

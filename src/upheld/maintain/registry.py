@@ -124,9 +124,10 @@ def algorithm_named(name: str) -> Algorithm:
     >>> algorithm_named("fbf(depth=3)").name
     'fbf(depth=3)'
     """
-    if name in ALGORITHMS or name in MARKING:
-        return ALGORITHMS.get(name) or MARKING[name]
-    if match := _WITH_ABORT.fullmatch(name.replace(" ", "")):
+    text = name if isinstance(name, str) else ""
+    if text in ALGORITHMS or text in MARKING:
+        return ALGORITHMS.get(text) or MARKING[text]
+    if match := _WITH_ABORT.fullmatch(text.replace(" ", "")):
         option, bound = match[1], int(match[2])
         return Algorithm(match[0], _fbf(lambda: Abort(**{option: bound})))
     known = [*ALGORITHMS, *MARKING]

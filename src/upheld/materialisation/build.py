@@ -9,15 +9,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from upheld.arguments import checked
-from upheld.base.errors import FactsError, Problem, UsageError, quote, warn
+from upheld.base.errors import FactsError, Problem, UsageError, is_whole, quote, require, warn
 from upheld.base.limits import Limits, limited
 from upheld.compiler.compile import compile_program
 from upheld.compiler.edits import exchanged, replacing
-from upheld.compiler.equality.equality import with_equality
+from upheld.compiler.equality.equality import check_equality, with_equality
 from upheld.compiler.hypertrees.modes import check_mode
 from upheld.compiler.lints.programs import lint, some, unused_facts, without_facts
-from upheld.compiler.strata import stratify
+from upheld.compiler.strata import check_stratification, stratify
 from upheld.engines import EngineChoice, chosen_engine, chosen_threads, facts_reader
 from upheld.facts.columns import Row
 from upheld.facts.ingest import facts_of
@@ -27,14 +26,14 @@ from upheld.language.core import Core
 from upheld.language.syntax.files import read_text
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.maintain.registry import Algorithm, algorithm_named
-from upheld.materialisation.constraints import REFUSE, default_choice
+from upheld.materialisation.constraints import REFUSE, default_choice, treatment
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.bookkeeping import Reopened, serves
 from upheld.materialisation.persistence.feeds import Feed
 from upheld.materialisation.persistence.record import OnCluster, check_unused, open_checkpoint, open_state
 from upheld.materialisation.persistence.saved_rows import SavedRows
 from upheld.materialisation.programs import compile_saved, parse
-from upheld.materialisation.progress import ProgressGiven
+from upheld.materialisation.progress import ProgressGiven, check_progress
 from upheld.materialisation.reports.program_change import program_change
 from upheld.materialisation.representation import representation_of
 from upheld.materialisation.updates.rule_changes import refuse_rule_changes
@@ -42,7 +41,6 @@ from upheld.materialisation.updates.sources import Sources
 from upheld.store import Manifest, SavedBooks, Store, check_program, digest, other_program
 
 
-@checked()
 @limited
 def materialise(
     program: str | Path | Program,
@@ -95,6 +93,7 @@ def materialise(
     >>> m["path"].to_set()
     {('a', 'b')}
     """
+    check_options(engine, algorithm, decompose, equality, threads, stratification, progress, on_violation)
     parsed = parse(program, confined=confined)
     given = by_name(facts)
     known = {d.name for d in parsed.declarations}
@@ -135,6 +134,26 @@ def materialise(
     return _with_checkpoint(m)
 
 
+def check_options(
+    engine: str | EngineChoice,
+    algorithm: str,
+    decompose: str,
+    equality: str,
+    threads: int | None,
+    stratification: str,
+    progress: ProgressGiven,
+    on_violation: str | None,
+) -> None:
+    """Refuse options that are wrong whatever the program and the facts are, before these are read."""
+    chosen_threads(engine, threads)
+    algorithm_named(algorithm)
+    check_mode(decompose)
+    check_equality(equality)
+    check_stratification(stratification)
+    check_progress(progress)
+    treatment(on_violation, REFUSE)
+
+
 def _with_checkpoint(m: Materialisation) -> Materialisation:
     """Return a materialisation whose first version is in the folder for checkpoints of its engine, if it has one."""
     try:
@@ -167,7 +186,7 @@ def materialise_core(
     Facts of `without` are left out. `reopened` is the saved bookkeeping of an earlier materialisation, if any. Facts
     that the program states are explicit facts if they are `stated` still.
     """
-    check_mode(decompose)
+    check_options(engine, algorithm, decompose, equality, threads, stratification, progress, on_violation)
     written, core = core, with_equality(core, equality)
     own: dict[str, list[Row]] = {}
     for predicate, row in core.facts if stated else core.facts - written.facts:
@@ -183,7 +202,7 @@ def materialise_core(
     materialisation = Materialisation(
         core, stratify(core, stratification), engine, algorithm, limits, equality, chosen_threads(engine, threads)
     )
-    materialisation._on_violation = on_violation or default_choice(core)
+    materialisation._on_violation = treatment(on_violation, default_choice(core))
     try:
         materialisation._materialise(chain(facts, own.items()), without, decompose, stratification, progress, reopened)
         if materialisation._on_violation == REFUSE:
@@ -194,7 +213,6 @@ def materialise_core(
     return materialisation
 
 
-@checked()
 @limited
 def restore(
     program: str | Path | Program,
@@ -251,6 +269,9 @@ def restore(
     + r(x) :- q(x).
     <Change +1 r>
     """
+    check_options(engine, algorithm, decompose, equality, threads, stratification, progress, on_violation)
+    require(isinstance(edited, bool), "edited", "True or False", edited)
+    require(version is None or is_whole(version), "version", "a whole number, or None", version)
     if isinstance(folder, Store):
         store = folder
         if version is not None:

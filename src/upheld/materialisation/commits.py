@@ -17,7 +17,7 @@ from upheld.language.core import Core, Predicate
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import change_rules
 from upheld.maintain.update import Outcome, Requested, net_effect
-from upheld.materialisation.constraints import REPORT, Refusal, violations_among
+from upheld.materialisation.constraints import REPORT, Refusal, treatment, violations_among
 from upheld.materialisation.lifecycle import Lifecycle
 from upheld.materialisation.persistence.feeds import Programs
 from upheld.materialisation.reports.log import log_update
@@ -206,7 +206,7 @@ class Commits(Lifecycle):
         if on_violation is not None:
             hint = "pass it to `m.transaction`, which checks constraints at the end"
             refuse_in_transaction(self._open_transaction, "`on_violation` cannot be chosen", hint)
-        if (on_violation or self._on_violation) == REPORT or self._is_in_transaction():
+        if treatment(on_violation, self._on_violation) == REPORT or self._is_in_transaction():
             return None
         if not (core or self._written).constraints:
             return None

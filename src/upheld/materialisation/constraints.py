@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import ConstraintViolated, Problem, count, quote
+from upheld.base.errors import ConstraintViolated, Problem, count, quote, require
 from upheld.explain import Explanation
 from upheld.facts.change import relation_of
 from upheld.facts.columns import Row
@@ -34,6 +34,13 @@ def default_choice(core: Core) -> str:
     Ontologies are rarely consistent with all data, so `violation` of a `.dlog` program is reported.
     """
     return REPORT if core.dialect == "dlog" else REFUSE
+
+
+def treatment(on_violation: str | None, default: str) -> str:
+    """Return the treatment of violations that a caller asks for, if any; raise if there is none of that name."""
+    is_right = on_violation is None or (isinstance(on_violation, str) and on_violation in (REFUSE, REPORT))
+    require(is_right, "on_violation", "`refuse`, `report` or None", on_violation)
+    return on_violation or default
 
 
 def violations_among(core: Core, rows: Mapping[str, Iterable[Row]]) -> dict[str, Relation]:

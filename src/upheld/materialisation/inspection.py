@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet
-from upheld.arguments import checked
 from upheld.base.errors import FactsError, VerificationFailed, count
 from upheld.base.interruptions import interrupted_once
 from upheld.compiler.edits import exchanged, without_unread
 from upheld.compiler.equality.equality import with_equality
-from upheld.engines import EngineChoice
+from upheld.engines import EngineChoice, check_engine
 from upheld.explain import Explanation
 from upheld.facts.change import ByRelation, Change
 from upheld.language.core import Core, Fact, Rule
@@ -85,7 +84,6 @@ class Inspection(Reading):
     def _derived_by(self, rule: Rule) -> int | None:
         return self._representation.derived_by(rule, self._state)
 
-    @checked()
     def history(self, fact: str, row: object = None) -> FactHistory:
         """Return the updates in which a fact appeared and vanished, and why.
 
@@ -226,7 +224,6 @@ class Inspection(Reading):
     def _loaded_facts(self, facts: ByRelation) -> FactSet:
         return self._engine.load_all({r.name: r.unordered or r.stored_set() for r in facts.not_empty()})
 
-    @checked()
     def verify(self, *, engine: str | EngineChoice = "memory") -> None:
         """Recompute all facts from the explicit facts and compare; a difference raises an error with a proof.
 
@@ -239,6 +236,7 @@ class Inspection(Reading):
         >>> change = m.update(delete={"p": [1]})
         >>> m.verify()
         """
+        check_engine(engine)
         with self._turns.look():
             explicit = [(name, self.explicit(name).stored_set()) for name in self.relations]
             copy = self._copy_with(explicit, engine)

@@ -11,8 +11,7 @@ from weakref import WeakMethod, finalize, proxy
 
 from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet, settle
-from upheld.arguments import NAMES, PATH, checked
-from upheld.base.errors import Problem, UsageError, count, warn
+from upheld.base.errors import Problem, UsageError, are_texts, count, is_path, require, warn
 from upheld.base.interruptions import interrupted_once, uninterrupted
 from upheld.base.limits import Limits
 from upheld.base.statistics import Statistics
@@ -322,7 +321,6 @@ class Lifecycle(Inspection):
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise UsageError(not_copied("materialisation"))
 
-    @checked()
     def save(self, folder: str | Path, *, feed: bool | None = None) -> int:
         """Write all facts and the bookkeeping to a folder as its next version, and return the version number.
 
@@ -345,7 +343,6 @@ class Lifecycle(Inspection):
                 check_program(store.manifest, self._written, self._equality, store.folder)
             return draft_of(self, store, feed=feed).commit()
 
-    @checked(folder=PATH, partition_by=NAMES)
     def keep(self, relation: str, folder: str | Path, *, partition_by: Sequence[str] = ()) -> Keeping:
         """Write the facts of a relation to a folder as a table, and bring it up to date with each change from now on.
 
@@ -369,6 +366,8 @@ class Lifecycle(Inspection):
         ...     kept.version
         2
         """
+        require(is_path(folder), "folder", "a path", folder)
+        require(are_texts(partition_by), "partition_by", "a list of names", partition_by)
         refuse_in_transaction(self._open_transaction, "a table cannot be begun")
         with self._turns.work():
             predicate = self._predicate(relation)

@@ -11,8 +11,8 @@ from typing import overload
 from upheld.algebra.counters import RowsByName
 from upheld.algebra.engine import Engine, Freed
 from upheld.algebra.sets import settle
-from upheld.arguments import ALGORITHM_OR_NONE, PROGRAM_OR_NONE, RULES, SOURCE, UPDATES, checked
 from upheld.base.dataclass import dataclass
+from upheld.base.errors import require
 from upheld.base.interruptions import interrupted_once, uninterrupted
 from upheld.compiler.edits import Edit
 from upheld.facts.change import Change, numbered
@@ -20,12 +20,13 @@ from upheld.facts.columns import Row
 from upheld.facts.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.ast import Program
 from upheld.language.core import Core
+from upheld.language.syntax.files import require_program
 from upheld.maintain.marking.marking import Marked
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import Rules
 from upheld.maintain.update import Requested, merged
 from upheld.materialisation.commits import BeforeCommit, Commits
-from upheld.materialisation.constraints import REFUSE, Refusal
+from upheld.materialisation.constraints import REFUSE, Refusal, treatment
 from upheld.materialisation.persistence.feeds import RowsByName as StoredRows
 from upheld.materialisation.reports.log import log_update
 from upheld.materialisation.updates.preview import Previewed, end_preview
@@ -36,8 +37,9 @@ from upheld.materialisation.updates.rule_changes import (
     read_rule_change,
     refuse_facts_with_rules,
     refuse_rule_changes,
+    rule_texts,
 )
-from upheld.materialisation.updates.sources import Claimed, Rows
+from upheld.materialisation.updates.sources import SOURCE, Claimed, Rows, is_source
 from upheld.materialisation.updates.stream import Queue, Sides, follow, follow_async, updates_text
 from upheld.materialisation.updates.transaction import Part, Transaction, refuse_in_transaction
 from upheld.materialisation.warming import made_up, rehearse
@@ -67,7 +69,6 @@ class Materialisation(Commits):
         """The name of the algorithm that `update` uses by default."""
         return self._algorithm.name
 
-    @checked(algorithm=ALGORITHM_OR_NONE)
     def update(
         self,
         insert: FactsGiven | None = None,
@@ -102,11 +103,10 @@ class Materialisation(Commits):
         >>> m.update(delete={"p": [1, 2]}, source="feed-7")
         <Change -1 p, -1 q>
         """
-        chosen = self._represented_as.algorithm(algorithm) if algorithm else None
+        chosen = None if algorithm is None else self._represented_as.algorithm(algorithm)
         checking = self._checking("the update", on_violation)
         return self._update_to(insert, delete, replace, chosen, checking, source)
 
-    @checked(source=SOURCE)
     def retract(self, source: str, *, on_violation: str | None = None) -> Change:
         """Delete all facts of a source, and return the change; facts that another source claims stay.
 
@@ -121,6 +121,7 @@ class Materialisation(Commits):
         >>> m.retract("feed-7"), m.sources()
         (<Change -1 p, -1 q>, {'feed-7': 0})
         """
+        require(is_source(source), "source", SOURCE, source)
         with interrupted_once() as interruptions, self._turns.work():
             rows, planned = self._sources.facts_of(source), Claimed()
             return self._update_or_abandon(
@@ -141,7 +142,6 @@ class Materialisation(Commits):
         with self._turns.look():
             return self._sources.sizes()
 
-    @checked(add=RULES, remove=RULES, program=PROGRAM_OR_NONE)
     def preview(
         self,
         insert: FactsGiven | None = None,
@@ -173,10 +173,11 @@ class Materialisation(Commits):
         >>> m.preview(add="r(x) :- q(x), x > 1.")
         <Change +1 r>
         """
+        added, removed = rule_texts(add, "add"), rule_texts(remove, "remove")
         try:
-            if add or remove or program is not None:
+            if added or removed or program is not None:
                 refuse_facts_with_rules(insert, delete, replace, source)
-                self._change_rules(add, remove, program, lambda _: end_preview)
+                self._change_rules(added, removed, program, lambda _: end_preview)
             else:
                 self._update_to(insert, delete, replace, None, end_preview, source)
         except Previewed as preview:
@@ -192,7 +193,9 @@ class Materialisation(Commits):
         before_commit: BeforeCommit | None,
         source: str | None,
     ) -> Change:
-        minus, plus, whole = self._fitted(delete), self._fitted(insert), self._fitted(replace)
+        require(source is None or is_source(source), "source", SOURCE, source)
+        minus, plus = self._fitted(delete, "delete"), self._fitted(insert, "insert")
+        whole = self._fitted(replace, "replace")
         if whole:
             check_replaced(whole, minus, plus)
         with interrupted_once() as interruptions, self._turns.work():
@@ -234,7 +237,7 @@ class Materialisation(Commits):
         if not any(len(self.explicit(name)) for name in self.relations):
             facts = made_up(self)
             if facts:
-                with self._copy_with(self._fitted(facts).items()) as copy:
+                with self._copy_with(self._fitted(facts, "facts").items()) as copy:
                     copy.update(algorithm=self.algorithm)
                     copy.warm()
             return
@@ -247,7 +250,6 @@ class Materialisation(Commits):
         with interrupted_once(), self._turns.work():
             self._engine.warm()
 
-    @checked(add=RULES, remove=RULES, replace=PROGRAM_OR_NONE)
     def change_rules(
         self,
         add: str | Sequence[str] = (),
@@ -274,6 +276,9 @@ class Materialisation(Commits):
         >>> m.change_rules(remove="path(x, z) :- edge(y, z), path(x, y).")
         <Change -1 path>
         """
+        if replace is not None:
+            require_program(replace, "replace")
+        treatment(on_violation, REFUSE)
         return self._change_rules(
             add, remove, replace, lambda core: self._checking("the rule change", on_violation, core)
         )
@@ -351,7 +356,6 @@ class Materialisation(Commits):
         on_violation: str | None = ...,
     ) -> AsyncIterator[Change]: ...
 
-    @checked(algorithm=ALGORITHM_OR_NONE, updates=UPDATES)
     def stream(
         self,
         updates: Iterable[object] | AsyncIterable[object],
@@ -380,7 +384,10 @@ class Materialisation(Commits):
         (1,) [(1, 2), (3, 4)] []
         (2,) [] [(3, 4)]
         """
-        chosen = self._represented_as.algorithm(algorithm) if algorithm else None  # what is unknown is refused at once
+        # Wrong arguments are refused at once, not with the first update.
+        require(isinstance(updates, Iterable | AsyncIterable), "updates", "an iterable of updates", updates)
+        chosen = None if algorithm is None else self._represented_as.algorithm(algorithm)
+        treatment(on_violation, REFUSE)
 
         def looks_ahead() -> bool:
             return (chosen or self._algorithm).bookkeeping is Marked
@@ -426,7 +433,7 @@ class Materialisation(Commits):
                 return numbered(change, numbers)
 
         def load(sides: Sides) -> _Waiting:
-            delete, insert, replace = (self._fitted(side) for side in sides[:3])
+            delete, insert, replace = (self._fitted(getattr(sides, name), name) for name in Sides._fields[:3])
             waiting = _Waiting(delete, insert, replace, sides.source or sides.retract, sides.retract is not None)
             if waiting.replace:
                 check_replaced(waiting.replace, waiting.delete, waiting.insert)
@@ -442,7 +449,6 @@ class Materialisation(Commits):
         queue = Queue(load, make, looks_ahead, merge_waiting, alone)
         return follow_async(queue, updates) if isinstance(updates, AsyncIterable) else follow(queue, updates)
 
-    @checked()
     def transaction(self, *, on_violation: str | None = None) -> AbstractContextManager[Transaction]:
         """Return a `with` block whose updates are committed together at its end, as one version.
 
@@ -464,13 +470,13 @@ class Materialisation(Commits):
         >>> t.change, m.version
         (<Change +1 edge, +2 path>, 1)
         """
-        return self._in_transaction(on_violation)
+        return self._in_transaction(treatment(on_violation, self._on_violation))
 
     @contextmanager
-    def _in_transaction(self, on_violation: str | None) -> Iterator[Transaction]:
+    def _in_transaction(self, choice: str) -> Iterator[Transaction]:
         with self._turns.hold():
             part = self._begin()
-            t = Transaction(part, lambda commits: self._commit(t, part, on_violation) if commits else self._undo(part))
+            t = Transaction(part, lambda commits: self._commit(t, part, choice) if commits else self._undo(part))
             try:
                 yield t
             except BaseException:
@@ -489,9 +495,9 @@ class Materialisation(Commits):
             self._open_transaction = part
         return part
 
-    def _commit(self, t: Transaction, part: Part, on_violation: str | None) -> None:
+    def _commit(self, t: Transaction, part: Part, choice: str) -> None:
         """Commit a transaction, or undo it if that fails or violates a constraint."""
-        core, choice = self._written, on_violation or self._on_violation
+        core = self._written
         with interrupted_once() as interruptions, self._turns.work():
             try:
                 part.finish_undoing()
@@ -578,8 +584,8 @@ class Materialisation(Commits):
             waiting.engine = self._engine
         return waiting.loaded
 
-    def _fitted(self, facts: FactsGiven | None) -> Mapping[str, Iterable[Row]]:
-        return {} if facts is None else fitted_facts(self._core, by_name(facts), self._read, self._threads)
+    def _fitted(self, facts: FactsGiven | None, parameter: str) -> Mapping[str, Iterable[Row]]:
+        return {} if facts is None else fitted_facts(self._core, by_name(facts, parameter), self._read, self._threads)
 
     def _load(self, delete: Mapping[str, Iterable[Row]], insert: Mapping[str, Iterable[Row]]) -> Requested:
         return Requested(self._engine.load_all(delete), self._engine.load_all(insert))

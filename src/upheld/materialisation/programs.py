@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from upheld.arguments import checked
-from upheld.base.errors import Problem, UsageError, nearest, quote
+from upheld.base.errors import Problem, UsageError, are_paths, nearest, quote, require
 from upheld.compiler.compile import compile_program
 from upheld.language.ast import Program
 from upheld.language.core import Core, Predicate
-from upheld.language.syntax.files import read_file, read_text
+from upheld.language.syntax.files import read_file, read_text, require_program
 from upheld.rdf.rulesets import RULESETS, rules
 from upheld.store import Manifest
 
@@ -20,7 +19,6 @@ from upheld.store import Manifest
 _WORD = re.compile(r"(?!\.[a-z]+$|//|/\*|#|%)[^\s()\[\]<>\"]+")
 
 
-@checked()
 def parse(
     program: str | Path | Program,
     *,
@@ -42,6 +40,9 @@ def parse(
     >>> m.query("[?x, :q, ?y]").to_rows()
     [('<http://e/b>', '<http://e/a>')]
     """
+    require_program(program)
+    require(isinstance(confined, bool), "confined", "True or False", confined)
+    require(are_paths(include), "include", "a list of paths", include)
     if isinstance(program, Program):
         return program
     if str(program) in RULESETS:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from upheld.algebra.meter import Watcher
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import count, quote
+from upheld.base.errors import count, quote, require
 from upheld.base.statistics import Statistics
 from upheld.compiler.strata import Stratification
 from upheld.language.core import Rule
@@ -38,6 +38,12 @@ ProgressWatcher = Callable[[Progress], None]
 
 #: As users state it: True shows the progress in a notebook or on a terminal.
 ProgressGiven = ProgressWatcher | bool | None
+
+
+def check_progress(progress: object) -> None:
+    """Refuse what cannot be called with the progress of a run, and is not True, False or None."""
+    is_right = callable(progress) or isinstance(progress, bool | None)
+    require(is_right, "progress", "a function, True, False or None", progress)
 
 
 def reporting(represented: Plain, strata: Stratification, watchers: Sequence[ProgressWatcher]) -> Watcher:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, Indexed, derive
-from upheld.arguments import BY_NAME_OR_NONE, TEXT_OR_NONE, WHOLE_OR_NONE, checked
-from upheld.base.errors import Problem, UsageError, nearest, quote
+from upheld.base.errors import Problem, UsageError, is_whole, nearest, quote, require
 from upheld.base.pages import table
 from upheld.base.threads import Threads
 from upheld.base.turns import Turns
@@ -50,6 +49,9 @@ from upheld.rdf.sparql import Solutions
 if TYPE_CHECKING:
     import pyarrow
 
+#: The form of the parameters of a query, for messages.
+BY_NAME = "a dictionary of values by name, or None"
+
 
 class Reading(ABC):
     """The methods of `Materialisation` that read. Its methods that change it are in `materialisation`."""
@@ -78,7 +80,6 @@ class Reading(ABC):
         """The prefixes that a `.dlog` program declares, which queries may use without declaring them."""
         return dict(self._core.prefixes)
 
-    @checked()
     def short(self, text: str) -> str:
         """Return a text with the prefixes of a `.dlog` program for the IRIs in it.
 
@@ -89,6 +90,7 @@ class Reading(ABC):
         >>> m.short("<http://e/a>")
         'e:a'
         """
+        require(isinstance(text, str), "text", "a string", text)
         return shortened(text, {**PREFIXES, **self.prefixes}) if self._core.dialect == "dlog" else text
 
     def __getitem__(self, name: str) -> Relation:
@@ -168,7 +170,6 @@ class Reading(ABC):
         with self._turns.look():
             return self._representation.representative(constant)
 
-    @checked()
     def equals(self, constant: Value, relation: str | None = None) -> list[Value]:
         """Return the constants equal to a constant, including itself, the representative first.
 
@@ -185,6 +186,7 @@ class Reading(ABC):
         ([1, 2, 3], [])
         """
         if relation is not None:
+            require(isinstance(relation, str), "relation", "the name of a relation, or None", relation)
             return self._equivalent(constant, relation)
         with self._turns.look():
             return self._representation.equals(self._state, constant)
@@ -213,7 +215,6 @@ class Reading(ABC):
         with self._turns.look():
             return self._relation(self._predicate(name), self._shown().rows(name))
 
-    @checked(limit=WHOLE_OR_NONE, parameters=BY_NAME_OR_NONE)
     def query(self, text: str, parameters: Mapping[str, Value] | None = None, *, limit: int | None = None) -> Relation:
         """Return the answers to a query: the bindings of its variables, one column per variable.
 
@@ -228,12 +229,12 @@ class Reading(ABC):
         >>> m.query("p(x), x > least", {"least": 0}, limit=2).to_rows()
         [(1,), (2,)]
         """
+        require(limit is None or is_whole(limit), "limit", "a whole number of at least 0, or None", limit)
         query = self._compile_query(text, parameters)
         with self._turns.work():
             answers = self._answer(query)
         return answers if limit is None else answers.head(limit)
 
-    @checked()
     def sql(self, text: str, parameters: Parameters | None = None) -> pyarrow.Table:
         """Return the answer to an SQL query over the relations, as an Arrow table. DuckDB evaluates it.
 
@@ -250,7 +251,6 @@ class Reading(ABC):
         """
         return sql.answer(text, parameters, self.relations, self.snapshot().__getitem__)
 
-    @checked(parameters=BY_NAME_OR_NONE)
     def sparql(
         self, text: str, parameters: Mapping[str, object] | None = None, *, format: str | None = None
     ) -> Solutions | bool | Relation | str:
@@ -274,6 +274,9 @@ class Reading(ABC):
         >>> m.sparql("SELECT ?x { ?x :above :a }").rows
         [('<http://e/b>',)]
         """
+        require(isinstance(text, str), "text", "a string", text)
+        require(isinstance(format, str | None), "format", "the name of a format, or None", format)
+        require(isinstance(parameters, Mapping | None), "parameters", BY_NAME, parameters)
         prefixes = {**PREFIXES, **self.prefixes}
         relations_of_triples(self.relations)
         with self._turns.look(), self._engine.meter.run():
@@ -281,7 +284,11 @@ class Reading(ABC):
                 self._sparql = SparqlStore(self, self._history)
             return self._sparql.query(text, prefixes, format, parameters, self._engine.meter.look)
 
-    def _compile_query(self, text: str, parameters: Mapping[str, Value] | None = None) -> Query:
+    def _compile_query(
+        self, text: str, parameters: Mapping[str, Value] | None = None, *, parameter: str = "text"
+    ) -> Query:
+        require(isinstance(text, str), parameter, "a string", text)
+        require(isinstance(parameters, Mapping | None), "parameters", BY_NAME, parameters)
         query = compile_query(text, self._core, parameters)
         return replace(query, core=asking_for_classes(query.core, self._core))
 
@@ -310,7 +317,6 @@ class Reading(ABC):
             for predicate in new:
                 engine.forget(predicate)
 
-    @checked()
     def explain(self, fact: str, row: object = None) -> Explanation:
         """Return an explanation of a fact: its shortest proof, or why it does not hold.
 
@@ -336,6 +342,7 @@ class Reading(ABC):
 
     def _compile_fact(self, fact: str, row: object) -> tuple[Fact, dict[str, str]]:
         """Return a fact to explain, and the prefixes to explain it with."""
+        require(isinstance(fact, str), "fact", "a string", fact)
         prefixes = {**PREFIXES, **self.prefixes} if self._core.dialect == "dlog" else {}
         if row is None:
             return compile_fact(fact, self._core), query_prefixes(fact, self._core.dialect, prefixes)
@@ -367,7 +374,6 @@ class Reading(ABC):
     def _explainer(self) -> Explainer:
         return Explainer(self._written.by_pairs or self._written)
 
-    @checked(query=TEXT_OR_NONE, parameters=BY_NAME_OR_NONE)
     def plans(self, query: str | None = None, parameters: Mapping[str, Value] | None = None) -> Plans:
         """Return how the engine would match each rule: from all facts, and from new facts of each body atom.
 
@@ -384,7 +390,7 @@ class Reading(ABC):
           from all facts
         """
         if query is not None:
-            return self._plans_of(self._compile_query(query, parameters))
+            return self._plans_of(self._compile_query(query, parameters, parameter="query"))
         lines = [line for decision in self._decisions for line in decision_lines(decision)]
         with self._turns.look():
             return Plans("\n".join([*lines, *self._plan_lines(self._strata)]))

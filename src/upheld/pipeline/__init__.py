@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from upheld.arguments import MEMORY_OR_NONE, checked
-from upheld.base.errors import Problem, UsageError
-from upheld.base.limits import Limits
+from upheld.base.errors import Problem, UsageError, is_path, is_whole, require
+from upheld.base.limits import Limits, given_limits
 from upheld.engines.spark.session import open_session
 from upheld.language.ast import Program
+from upheld.materialisation.progress import check_progress
 from upheld.pipeline.job import Job, Settings, job_of, read_job
 from upheld.pipeline.report import PipelineRun, RunReport, Stage, StageWatcher
 
@@ -41,7 +41,6 @@ class Pipeline:
         settings: The options of `[run]`, as keywords.
     """
 
-    @checked()
     def __init__(
         self,
         program: str | Path | Program,
@@ -52,11 +51,10 @@ class Pipeline:
         limits: Limits | None = None,
         **settings: object,
     ) -> None:
+        self._limits = given_limits(limits, "Pipeline") or Limits()
         self._job = job_of(program, sources, sinks, settings, stream)
-        self._limits = limits or Limits()
 
     @classmethod
-    @checked(memory=MEMORY_OR_NONE)
     def from_file(
         cls, path: str | Path, *, limits: Limits | None = None, memory: str | None = None, cores: int | None = None
     ) -> Pipeline:
@@ -68,13 +66,16 @@ class Pipeline:
             memory: Memory of a local session, instead of the value in the file.
             cores: Cores of a local session, instead of the value in the file.
         """
+        require(is_path(path), "path", "a path", path)
+        require(isinstance(memory, str | None), "memory", "a size, such as `2g`, or None", memory)
+        require(cores is None or is_whole(cores), "cores", "a whole number, or None", cores)
         pipeline = cls.__new__(cls)
+        pipeline._limits = given_limits(limits, "Pipeline.from_file") or Limits()
         instead = {"memory": memory, "cores": cores}
         given = {name: value for name, value in instead.items() if value is not None}
-        pipeline._job, pipeline._limits = read_job(Path(path), given), limits or Limits()
+        pipeline._job = read_job(Path(path), given)
         return pipeline
 
-    @checked()
     def run(self, spark: SparkSession | None = None, *, progress: StageWatcher | None = None) -> PipelineRun:
         """Read the sources, materialise, write the sinks, and return the relations and a report.
 
@@ -85,6 +86,7 @@ class Pipeline:
             progress: Function that is called with each stage when it starts and when it ends, and while rules are
                 applied: the `result` of the stage then says how far it has come.
         """
+        check_progress(progress)
         settings: Settings = self._job.settings
         spark = open_session(spark, memory=settings.memory, cores=settings.cores)
         from upheld.pipeline.run import run
@@ -98,7 +100,6 @@ class Pipeline:
         """Whether it is said where updates come from."""
         return self._job.stream is not None
 
-    @checked()
     def stream(self, spark: SparkSession | None = None, *, progress: StageWatcher | None = None) -> PipelineStream:
         """Start to apply updates to the last version of the state, and return the running stream.
 
@@ -111,6 +112,7 @@ class Pipeline:
             progress: Function that is called with each stage when it starts and when it ends, and while rules are
                 applied: the `result` of the stage then says how far it has come.
         """
+        check_progress(progress)
         if self._job.stream is None:
             message, hint = "nothing says where updates come from", "add `[stream]`, or pass `stream=...`"
             raise UsageError(Problem("bad-job", message, hint=hint))

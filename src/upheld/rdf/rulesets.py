@@ -8,11 +8,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from upheld.arguments import checked
-from upheld.base.errors import Problem, UsageError, nearest, quote
+from upheld.base.errors import Problem, UsageError, nearest, quote, require
 from upheld.base.source import Source, Span
 from upheld.language.ast import Clause, Program
-from upheld.language.syntax.files import read_file, read_text
+from upheld.language.syntax.files import read_file, read_text, require_program
 
 _FOLDER = Path(__file__).parent / "rules"
 
@@ -28,7 +27,6 @@ RULESETS = (*_FILES, *_WITHOUT)
 _NAME = re.compile(r"# ([a-z][A-Za-z0-9]*(?:-[a-z0-9]+)*)")
 
 
-@checked()
 def rules(*parts: str | Path | Program, without: Collection[str] = ()) -> Program:
     """Return rule sets and `.dlog` programs combined into one program.
 
@@ -42,6 +40,9 @@ def rules(*parts: str | Path | Program, without: Collection[str] = ()) -> Progra
     >>> len(rules("owl2rl").clauses) > len(rules("owl2rl", without=["eq-ref"]).clauses)
     True
     """
+    for part in parts:
+        require_program(part, "parts")
+    require(isinstance(without, Collection), "without", "a list of rule names", without)
     named = {name for part in parts if part in RULESETS for name, _ in named_clauses(str(part))}
     for name in without:
         if name not in named:

@@ -11,9 +11,18 @@ from pathlib import Path
 from typing import TextIO
 from urllib.parse import quote as escaped
 
-from upheld.arguments import PATH_OR_NONE, SOURCE_OR_NONE, checked
-from upheld.base.errors import FactsError, Problem, UpheldError, UsageError, VerificationFailed, quote
-from upheld.base.limits import Limits, within
+from upheld.base.errors import (
+    FactsError,
+    Problem,
+    UpheldError,
+    UsageError,
+    VerificationFailed,
+    is_path,
+    is_whole,
+    quote,
+    require,
+)
+from upheld.base.limits import Limits, given_limits, within
 from upheld.compiler.lints.programs import some
 from upheld.facts.change import Change
 from upheld.facts.columns import Row
@@ -28,11 +37,11 @@ from upheld.materialisation.constraints import REPORT
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.reports.verification import Compared
+from upheld.materialisation.updates.sources import SOURCE, is_source
 from upheld.materialisation.updates.stream import Arrivals, Present
-from upheld.runs.run import Job, Run, check_feed, check_profile
+from upheld.runs.run import Job, Run, check_feed, check_paths, check_profile
 
 
-@checked()
 def read_updates(updates: object, m: Materialisation) -> Iterator[Update]:
     """Yield the transactions of an update file, with facts that fit the relations of a materialisation.
 
@@ -53,11 +62,11 @@ def read_updates(updates: object, m: Materialisation) -> Iterator[Update]:
     <Update 1: +1 edge> [('b', 'c')] []
     <Update 2: -1 edge> [] [('a', 'b')]
     """
+    require(hasattr(m, "relations"), "m", "an `upheld.Materialisation`", m)
     relations = (m[name] for name in m.relations)
     return updates_of(updates, {r.name: Predicate(r.name, r.columns, r.stored_types) for r in relations})
 
 
-@checked(facts=PATH_OR_NONE, retract=SOURCE_OR_NONE)
 def apply(
     program: str | Path | Program,
     updates: object,
@@ -119,11 +128,20 @@ def apply(
         feed: Have `state` keep a feed from now on, as by `Materialisation.save`. If it has none yet, a version is saved
             before the updates, so that the feed has all of them.
     """
+    check_paths(output, facts=facts, profile=profile, state=state, keep=keep)
+    for name, truth in (("verify", verify), ("look_ahead", look_ahead), ("edited", edited)):
+        require(isinstance(truth, bool), name, "True or False", truth)
+    for name, value in (("source", source), ("retract", retract)):
+        require(value is None or is_source(value), name, f"{SOURCE}, or None", value)
+    require(is_whole(merge_waiting, 1), "merge_waiting", "a whole number of at least 1", merge_waiting)
+    require(committed is None or callable(committed), "committed", "a function, or None", committed)
+    is_file = changes is None or is_path(changes) or hasattr(changes, "write")
+    require(is_file, "changes", "a path, an open text file, or None", changes)
     if updates is None and retract is None:
         hint = "name a file of updates (`--updates`), or a source to retract (`--retract`)"
         raise UsageError(Problem("no-updates", "there are neither updates nor a source to retract", hint=hint))
     check_feed(feed, state)
-    with within(limits):
+    with within(given_limits(limits, "apply")):
         job = Job.of(program, engine, decompose, equality, confined, on_violation, threads)
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
     outputs = job.outputs or tuple(predicates)

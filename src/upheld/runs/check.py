@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from upheld.arguments import checked
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import Problem, ProgramError, count, quote
+from upheld.base.errors import Problem, ProgramError, are_texts, count, quote, require
 from upheld.compiler.growth import growing_rules
 from upheld.compiler.lints.programs import lint, without_facts
 from upheld.compiler.lints.rules import lint_rules
@@ -92,7 +91,6 @@ class Report:
         return "\n".join(lines)
 
 
-@checked()
 def check(
     program: str | Path | Program,
     *,
@@ -116,6 +114,8 @@ def check(
     >>> print(check("n(0). n(y) :- n(x), x < 3, y = x + 1.").warnings[0].slug)
     arithmetic-recursion
     """
+    require(facts is None or are_texts(facts), "facts", "a list of names of relations, or None", facts)
+    require(isinstance(strict, bool), "strict", "True or False", strict)
     parsed = parse(program, confined=confined)
     compiled, _ = compile_with_formats(parsed)
     if confined:

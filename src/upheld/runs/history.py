@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from upheld.arguments import PATH_OR_NONE, checked
 from upheld.base.errors import Problem, UsageError
 from upheld.base.limits import Limits
 from upheld.language.ast import Program
@@ -14,10 +13,9 @@ from upheld.materialisation.persistence.feeds import no_feed
 from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.reports.history import FactHistory
 from upheld.runs.apply import read_updates
-from upheld.runs.run import load
+from upheld.runs.run import check_paths, load
 
 
-@checked(facts=PATH_OR_NONE, state=PATH_OR_NONE)
 def history(
     program: str | Path | Program,
     fact: str,
@@ -47,6 +45,7 @@ def history(
         confined: As for `run`.
         state: Folder of a saved state that keeps a feed, instead of `updates`. Nothing is changed there.
     """
+    check_paths(facts=facts, state=state)
     if (updates is None) == (state is None):
         message = "history is that of `updates`, or that of a `state` with a feed"
         raise UsageError(Problem("bad-argument", message, hint="pass one of them, and not both"))

@@ -9,9 +9,19 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from upheld.arguments import PATH_OR_NONE, checked
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import FactsError, Problem, ProgramError, UpheldError, UsageError, count, quote, warn
+from upheld.base.errors import (
+    FactsError,
+    Problem,
+    ProgramError,
+    UpheldError,
+    UsageError,
+    count,
+    is_path,
+    quote,
+    require,
+    warn,
+)
 from upheld.base.limits import Limits, limited
 from upheld.base.threads import Threads
 from upheld.compiler.compile import Compiled
@@ -27,7 +37,7 @@ from upheld.language.ast import Directive, Program
 from upheld.language.core import Core
 from upheld.language.syntax.confinement import outside
 from upheld.language.terms.vocabulary import QUAD, TRIPLE
-from upheld.materialisation.build import materialise_core, restore
+from upheld.materialisation.build import check_options, materialise_core, restore
 from upheld.materialisation.constraints import violated
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.record import open_state
@@ -52,7 +62,6 @@ class Run:
     version: int | None = None
 
 
-@checked(facts=PATH_OR_NONE)
 @limited
 def run(
     program: str | Path | Program,
@@ -97,6 +106,8 @@ def run(
         edited: Accept a program that differs from the one that saved `state`, as for `restore`.
         feed: Have `state` keep a feed from now on, as by `Materialisation.save`.
     """
+    check_paths(output, facts=facts, profile=profile, state=state)
+    require(isinstance(edited, bool), "edited", "True or False", edited)
     check_feed(feed, state)
     job = Job.of(program, engine, decompose, equality, confined, on_violation, threads)
     job.check_output(output)
@@ -110,7 +121,6 @@ def run(
     return replace(done, warnings=(*some([*job.lints, *without_facts(job.program, ())]), *done.warnings))
 
 
-@checked(facts=PATH_OR_NONE)
 @limited
 def load(
     program: str | Path | Program,
@@ -141,6 +151,8 @@ def load(
         confined: As for `run`.
         on_violation: As for `materialise`.
     """
+    check_paths(facts=facts)
+    check_options(engine, algorithm, decompose, equality, threads, "granular", progress, on_violation)
     job = Job.of(program, engine, decompose, equality, confined, on_violation, threads)
     warn(some([*job.lints, *without_facts(job.program, ())]))
     return job.materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
@@ -441,6 +453,13 @@ def check_feed(feed: bool, state: str | Path | None) -> None:
     if feed and state is None:
         hint = "name the folder of a saved state as `state`"
         raise UsageError(Problem("bad-argument", "`feed` needs a `state`, which keeps it", hint=hint))
+
+
+def check_paths(output: object = ".", **others: object) -> None:
+    """Refuse arguments that are not paths; all but `output` may be None."""
+    require(is_path(output), "output", "a path", output)
+    for name, path in others.items():
+        require(path is None or is_path(path), name, "a path, or None", path)
 
 
 def check_profile(path: str | Path | None) -> None:

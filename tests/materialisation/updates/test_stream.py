@@ -254,7 +254,7 @@ def test_merged_up_to_a_bad_one():
 
 
 def test_as_one_of_none():
-    with pytest.raises(UsageError, match="`merge_waiting` must be at least 1, got 0"):
+    with pytest.raises(UsageError, match="`merge_waiting` must be a whole number of at least 1, got `0`"):
         opened().stream(UPDATES, merge_waiting=0)
 
 

@@ -66,13 +66,13 @@ class Equality:
 
 def check_equality(mode: str) -> None:
     """Refuse what is not a way to treat equality."""
-    if mode not in MODES:
+    if not isinstance(mode, str) or mode not in MODES:
         raise UsageError(
             Problem(
                 "unknown-equality",
                 f"unknown value of `equality`: {quote(mode)}",
                 note=f"the values are {', '.join(map(quote, MODES))}",
-                hint=nearest(str(mode), MODES),
+                hint=nearest(mode, MODES),
             )
         )
 

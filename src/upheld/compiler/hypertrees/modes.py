@@ -46,7 +46,7 @@ class Decomposed:
 
 def check_mode(mode: str) -> None:
     """Refuse a value of `decompose` that is not one of `MODES`."""
-    if mode not in MODES:
+    if not isinstance(mode, str) or mode not in MODES:
         raise UsageError(
             Problem(
                 "unknown-decomposition",

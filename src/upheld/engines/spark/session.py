@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from upheld.arguments import checked
-from upheld.base.errors import MissingDependency, Problem, UsageError, described_type, quote
+from upheld.base.errors import MissingDependency, Problem, UsageError, bad_argument, described_type, is_whole, quote
 from upheld.base.memory import size_of
 from upheld.engines.spark.java import find_java
 from upheld.store.spark.gateway import is_java_running, is_stopped
@@ -28,7 +27,6 @@ ARROW = {"spark.sql.execution.arrow.pyspark.enabled": "true"}
 _LOG_LINES = 5
 
 
-@checked()
 def open_session(spark: SparkSession | None = None, *, memory: str = "2g", cores: int | None = None) -> SparkSession:
     """Return a Spark session: `spark`, else the active one, else a new local one.
 
@@ -40,12 +38,14 @@ def open_session(spark: SparkSession | None = None, *, memory: str = "2g", cores
         cores: Tasks that a local session runs at once; by default one more than the machine has cores, since the Spark
             engine leaves one free.
     """
+    size = size_of(memory) if isinstance(memory, str) else None
+    if size is None:
+        raise bad_argument("`memory` of `spark_session`", "a size, such as `2g`", memory)
+    if not (cores is None or is_whole(cores, 1)):
+        raise bad_argument("`cores` of `spark_session`", "a whole number of at least 1, or None", cores)
     require_pyspark()
     from pyspark.sql import SparkSession
 
-    size = size_of(memory)
-    if size is None:
-        raise UsageError(Problem("bad-argument", f"`memory` is {quote(memory)}, not a size", hint="write `2g`"))
     if spark is None:
         spark = SparkSession.getActiveSession()
         if spark is None or is_stopped(spark):

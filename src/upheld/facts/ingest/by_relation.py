@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from upheld.base.errors import FactsError, Problem
+from upheld.base.errors import FactsError, Problem, are_paths, is_path, require
 from upheld.base.threads import ONE_THREAD, Threads
 from upheld.facts.change import unknown_relation
 from upheld.facts.columns import Row
@@ -34,19 +34,28 @@ class Graph(Protocol):
 FactsGiven = Mapping[str, object] | str | Path | Sequence[str | Path] | Graph
 
 
+#: The forms of facts, for messages.
+FACTS = 'a dictionary of facts by relation, such as `{"edge": [(1, 2)]}`, paths of RDF files, or a graph'
+
 #: Rows that are looked at one by one before anything else.
 _FEW = 16
 
 
-def by_name(facts: FactsGiven | None) -> Mapping[str, object]:
+def by_name(facts: FactsGiven | None, parameter: str = "facts") -> Mapping[str, object]:
     """Return facts for each relation; RDF files and graphs have facts of `triple` and `quad`."""
     if facts is None or isinstance(facts, Mapping):
         return facts or {}
+    require(are_facts(facts), parameter, FACTS, facts)
     if is_graph(facts):
         return read_graph(facts)
     paths = [facts] if isinstance(facts, str | os.PathLike) else facts
     assert isinstance(paths, Sequence), "facts of an unknown form"
     return read_rdf(*paths)
+
+
+def are_facts(value: object) -> bool:
+    """Return whether `value` has one of the forms in which callers give facts."""
+    return isinstance(value, Mapping) or is_path(value) or are_paths(value) or is_graph(value)
 
 
 def fitted_facts(

@@ -15,9 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from upheld.arguments import checked
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import FactsError, Problem, UsageError, quote
+from upheld.base.errors import FactsError, Problem, UsageError, is_path, quote, require
 from upheld.base.limits import look
 from upheld.base.source import Source, Span
 from upheld.facts.columns import Columns, Row, Texts
@@ -35,7 +34,6 @@ BLANK_NODES = ("file", "shared")
 Statements = dict[str, "list[Row] | Columns"]
 
 
-@checked()
 def read(*paths: str | Path, base: str | None = None, blank_nodes: str = "file") -> Statements:
     """Return the statements of RDF files as facts of `triple` and, for named graphs, of `quad`.
 
@@ -48,9 +46,11 @@ def read(*paths: str | Path, base: str | None = None, blank_nodes: str = "file")
         blank_nodes: `file`: a label denotes a different node in each file. `shared`: the same node in all files, for
             N-Triples and N-Quads.
     """
-    if blank_nodes not in BLANK_NODES:
-        message = f"blank nodes cannot be {quote(blank_nodes)}"
-        raise UsageError(Problem("bad-argument", message, note="`blank_nodes` is `file` or `shared`"))
+    for path in paths:
+        require(is_path(path), "paths", "paths", path)
+    require(isinstance(base, str | None), "base", "an IRI, or None", base)
+    is_known = isinstance(blank_nodes, str) and blank_nodes in BLANK_NODES
+    require(is_known, "blank_nodes", "`file` or `shared`", blank_nodes)
     files = [file for path in paths for file in _files(Path(path))]
     triples, quads = StatementTable(3), StatementTable(4)
     problems: list[Problem] = []

@@ -7,9 +7,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from upheld.arguments import checked
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import FactsError, Problem, UsageError, count, quote
+from upheld.base.errors import FactsError, Problem, UsageError, count, is_path, quote, require
 from upheld.facts.columns import Row
 from upheld.facts.files.badrows import EXPECTED, BadRows
 from upheld.facts.files.formats import Format
@@ -30,7 +29,6 @@ class Written:
     left_out: int
 
 
-@checked()
 def write(
     path: str | Path,
     triples: Iterable[Row],
@@ -49,6 +47,10 @@ def write(
         quads: Rows of three terms and a graph.
         prefixes: IRIs by prefix, to shorten the IRIs of Turtle and TriG in addition to `rdf`, `rdfs`, `owl` and `xsd`.
     """
+    require(is_path(path), "path", "a path", path)
+    require(isinstance(triples, Iterable), "triples", "rows", triples)
+    require(isinstance(quads, Iterable), "quads", "rows", quads)
+    require(isinstance(prefixes, Mapping | None), "prefixes", "a dictionary of IRIs by prefix, or None", prefixes)
     output, to_text, written = prepared(path, triples, quads, prefixes)
     write_all([output], to_text)
     return written

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from upheld.base.errors import Problem, ProgramError, UsageError, nearest, quote
+from upheld.base.errors import Problem, ProgramError, UsageError, is_path, nearest, quote, require
 from upheld.base.interruptions import collector_paused
 from upheld.base.limits import allow
 from upheld.base.source import Source, Span
@@ -20,6 +20,12 @@ DIALECTS = ("dl", "dlog")
 #: Files that include each other, one inside the other, and files included altogether.
 INCLUDE_DEPTH = 30
 INCLUDE_COUNT = 1_000
+
+
+def require_program(program: object, parameter: str = "program") -> None:
+    """Refuse an argument that can be no program."""
+    is_right = isinstance(program, str | Program) or is_path(program)
+    require(is_right, parameter, "a string, a path, or an `upheld.Program`", program)
 
 
 def read_text(
@@ -150,7 +156,7 @@ class _Library:
     """The files of one program, read into one draft."""
 
     def __init__(self, dialect: str, base: Path, folders: Sequence[Path] = (), confined: bool = False):
-        if dialect not in DIALECTS:
+        if not isinstance(dialect, str) or dialect not in DIALECTS:
             message = f"there is no dialect {quote(dialect)}"
             raise UsageError(Problem("unknown-dialect", message, note="the dialects are `dl` and `dlog`"))
         self.dialect = dialect

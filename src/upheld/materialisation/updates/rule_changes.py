@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import Problem, UsageError
+from upheld.base.errors import Problem, UsageError, are_texts, require
 from upheld.compiler.edits import Edit, edit, evaluated, other_types, replacing
 from upheld.facts.columns import Row
 from upheld.language.ast import Program
@@ -56,11 +56,18 @@ def refuse_facts_with_rules(*facts: object) -> None:
         )
 
 
+def rule_texts(texts: str | Sequence[str], parameter: str) -> list[str]:
+    """Return the texts of rules that are given as one text or as several; the empty text has none."""
+    several = [texts][: len(texts)] if isinstance(texts, str) else texts
+    require(are_texts(several), parameter, "the text of a rule, or a list of texts", texts)
+    return list(several)
+
+
 def read_rule_change(
     add: str | Sequence[str], remove: str | Sequence[str], program: str | Path | Program | None
 ) -> Asked:
     """Return the rule change that users ask for; refuse one that is asked for in two ways."""
-    added, removed = ([texts] if isinstance(texts, str) else list(texts) for texts in (add, remove))
+    added, removed = rule_texts(add, "add"), rule_texts(remove, "remove")
     if program is None:
         return lambda core, equality: edit(core, added, removed, equality)
     if added or removed:

@@ -43,6 +43,14 @@ class Claimed:
         self.claims.setdefault(name, {})[row] = claims
 
 
+SOURCE = "a name of at least one character"
+
+
+def is_source(value: object) -> bool:
+    """Return whether `value` can be the name of a source."""
+    return isinstance(value, str) and value != ""
+
+
 class Sources:
     """The claims of named sources, by fact and by source."""
 

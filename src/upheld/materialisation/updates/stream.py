@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
-from upheld.arguments import SOURCE, UPDATES, checked
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import Problem, UpheldError, UsageError, described_type, quote
+from upheld.base.errors import Problem, UpheldError, UsageError, bad_argument, described_type, is_whole, quote, require
 from upheld.facts.change import mixed_sources
+from upheld.facts.ingest.by_relation import FACTS, are_facts
+from upheld.materialisation.updates.sources import SOURCE, is_source
 
 #: An update as a stream brings it, as it waits to be made, and what comes of it.
 U = TypeVar("U")
@@ -45,8 +46,9 @@ class Arrivals(Generic[U]):
     [1, 1, 1]
     """
 
-    @checked(updates=UPDATES)
     def __init__(self, updates: Iterable[U], *, most: int = MOST_WAITING):
+        require(isinstance(updates, Iterable), "updates", "an iterable of updates", updates)
+        require(is_whole(most, 1), "most", "a whole number of at least 1", most)
         self._updates, self._most = updates, most
         self._waiting: deque[U] = deque()
         self._changed = threading.Condition()
@@ -179,8 +181,8 @@ class Queue(Generic[L, C]):
         merge_waiting: int,
         alone: Callable[[L], bool] = lambda update: False,
     ):
-        if merge_waiting < 1:
-            message = f"`merge_waiting` must be at least 1, got {merge_waiting}"
+        if not is_whole(merge_waiting, 1):
+            message = f"`merge_waiting` must be a whole number of at least 1, got {quote(merge_waiting)}"
             raise UsageError(Problem("bad-merge-waiting", message, hint="1 applies each update by itself"))
         self._load, self._make, self._together, self._alone = load, make, merge_waiting, alone
         self._looks_ahead = looks_ahead
@@ -307,11 +309,10 @@ def facts_of_update(update: object) -> Sides:
             raise UsageError(Problem("unsupported-update", message, note=note)) from None
         replace, source, retract = (getattr(update, name, None) for name in ("replace", "source", "retract"))
         sides = Sides(delete, insert, replace or {}, source, retract)
-    for name in ("source", "retract"):
-        value = getattr(sides, name)
-        if value is not None and not SOURCE.accepts(value):
-            message = f"`{name}` of an update must be {SOURCE.meaning}, got {described_type(value)}"
-            raise UsageError(Problem("bad-argument", message))
+    for name, value in zip(Sides._fields, sides):
+        accepts, meaning = (is_source, SOURCE) if name in ("source", "retract") else (are_facts, FACTS)
+        if value is not None and not accepts(value):
+            raise bad_argument(f"`{name}` of an update", meaning, value)
     if sides.retract is not None and any(sides[:-1]):
         message = f"an update of the stream retracts {quote(sides.retract)}, and has facts or a source as well"
         raise UsageError(mixed_sources(message))

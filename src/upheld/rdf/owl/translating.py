@@ -19,7 +19,6 @@ from dataclasses import field, replace
 from itertools import combinations
 from pathlib import Path
 
-from upheld.arguments import checked
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.facts.files.replacement import Replacement, unwritable
@@ -83,7 +82,6 @@ class Translation:
             replacement.place()
 
 
-@checked()
 def translate(*paths: str | Path, bound: str = "lower", base: str | None = None) -> Translation:
     """Return the rules of an ontology, and the axioms that they leave out or strengthen.
 
@@ -96,7 +94,7 @@ def translate(*paths: str | Path, bound: str = "lower", base: str | None = None)
             everything that follows is derived, and perhaps more.
         base: IRI that relative IRIs are resolved against.
     """
-    if bound not in BOUNDS:
+    if not isinstance(bound, str) or bound not in BOUNDS:
         message, note = f"there is no bound {quote(bound)}", "the bounds are `lower` and `upper`"
         raise UsageError(Problem("bad-argument", message, note=note, hint=nearest(bound, BOUNDS)))
     triples = read(*paths, base=base)["triple"]

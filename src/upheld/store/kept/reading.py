@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from upheld.arguments import BY_NAME_OR_NONE, PATH, checked
-from upheld.base.errors import FactsError, Problem, UsageError, nearest, quote
+from upheld.base.errors import FactsError, Problem, UsageError, is_path, nearest, quote, require
 from upheld.facts.relation import missing_package
 from upheld.store.access import reading
 from upheld.store.files import Files, LocalFiles
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@checked(folder=PATH, partition=BY_NAME_OR_NONE)
 def read_table(folder: str | Path, partition: Mapping[str, object] | None = None) -> pyarrow.Table:
     """Return the rows of a table that `Materialisation.keep` or a pipeline keeps up to date, as an Arrow table.
 
@@ -52,7 +50,6 @@ def read_table(folder: str | Path, partition: Mapping[str, object] | None = None
                 raise FactsError(Problem("bad-table", message, place=str(error.filename), hint=hint)) from None
 
 
-@checked(folder=PATH, partition=BY_NAME_OR_NONE)
 def table_files(
     folder: str | Path, partition: Mapping[str, object] | None = None, *, spark: SparkSession | None = None
 ) -> list[str]:
@@ -76,6 +73,7 @@ def table_files(
 
 def _place(folder: str | Path) -> str:
     """Return the path of a folder from the root: Spark's Java may work in another folder."""
+    require(is_path(folder), "folder", "a path", folder)
     path = os.fspath(folder)
     return path.rstrip("/") if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:", path) else os.path.abspath(path)
 
@@ -104,6 +102,7 @@ def rows_of(
 
 def chosen_files(manifest: TableManifest, partition: Mapping[str, object] | None) -> list[DataFile]:
     """Return the files that have the rows with some values in the columns that a table is partitioned by."""
+    require(isinstance(partition, Mapping | None), "partition", "a dictionary of values by name, or None", partition)
     shape = manifest.shape
     for name in partition or {}:
         if name not in shape.partition_by:
