@@ -129,7 +129,7 @@ def apply(
             before the updates, so that the feed has all of them.
     """
     check_paths(output, facts=facts, profile=profile, state=state, keep=keep)
-    for name, truth in (("verify", verify), ("look_ahead", look_ahead), ("edited", edited)):
+    for name, truth in (("verify", verify), ("edited", edited)):
         require(isinstance(truth, bool), name, "True or False", truth)
     for name, value in (("source", source), ("retract", retract)):
         require(value is None or is_source(value), name, f"{SOURCE}, or None", value)
