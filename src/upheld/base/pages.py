@@ -116,3 +116,12 @@ def indented(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     for line in lines:
         rest = line.lstrip(" ")
         yield (len(line) - len(rest)) // 2, rest
+
+
+class Plans(str):
+    """The plans of all rules, as lines of text. A notebook shows a tree that folds."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return outline(indented(self.splitlines()), unfolded=1)

@@ -5,14 +5,16 @@ E, I, E_minus, E_plus, D, A   as in `dred`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TypeVar
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, settle
 from upheld.base.dataclass import dataclass
+from upheld.base.errors import Problem, UsageError, quote
 from upheld.compiler.strata import Stratification, Stratum
+from upheld.facts.columns import Row
 from upheld.maintain.aggregates import maintain_aggregates
 from upheld.maintain.bookkeeping import Bookkeeping
 from upheld.maintain.equality.equivalences import MaintainedClasses
@@ -132,3 +134,22 @@ def step(state: State, update: Update, E_minus: FactSet, E_plus: FactSet) -> Out
     I -= deleted
     I |= inserted
     return Outcome(deleted, inserted)
+
+
+def check_replaced(replaced: Iterable[str], *changed: Iterable[str]) -> None:
+    """Refuse an update that replaces a relation and changes its facts one by one as well."""
+    if both := set(replaced) & {name for names in changed for name in names}:
+        message = f"{quote(min(both))} is replaced, and has facts to insert or delete as well"
+        hint = "add the facts to the snapshot, or make two updates"
+        raise UsageError(Problem("replaced-relation", message, hint=hint))
+
+
+def difference(E: FactSet, snapshots: Mapping[str, Iterable[Row]]) -> Requested:
+    """Return the update by which each of some relations has exactly the rows of its snapshot.
+
+    No other relation is read, and of these only the rows that differ become rows of Python.
+    """
+    engine = E.engine
+    now = settle(engine.load_all(snapshots))
+    gone = engine.load_all({name: (E - now).rows(name) for name in snapshots})
+    return Requested(settle(gone), settle(now - E))

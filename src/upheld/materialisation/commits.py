@@ -234,3 +234,21 @@ class Commits(Lifecycle):
 def _violations_in(core: Core, change: UnreadChange, side: int) -> Mapping[str, Relation]:
     """Return the violations of constraints on a side of a change, which is read only if there are any."""
     return violations_among(core, change.read(side)) if core.constraints.keys() & change.sizes(side).keys() else {}
+
+
+class Previewed(Exception):
+    """Ends the transaction of a preview, so that the engine restores the state before it."""
+
+    def __init__(self, change: Change):
+        super().__init__("the update was a preview")
+        self.change = change
+
+
+def end_preview(change: Change) -> None:
+    """Read all rows of a change, which the engine is about to forget, and end its transaction."""
+    for facts in (change.inserted, change.deleted, change.ignored, change.asserted, change.retracted):
+        for relation in facts.held():
+            relation.detach()
+    for relation in change.violations.values():
+        relation.detach()
+    raise Previewed(change)

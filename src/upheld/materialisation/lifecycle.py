@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self, SupportsIndex
+from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex
 from weakref import WeakMethod, finalize, proxy
 
 from upheld.algebra.engine import Remote
@@ -16,21 +16,19 @@ from upheld.base.interruptions import interrupted_once, uninterrupted
 from upheld.base.limits import Limits
 from upheld.base.statistics import Statistics
 from upheld.base.threads import ONE_THREAD, Threads
-from upheld.base.turns import Turns
+from upheld.base.turns import Turns, park_when_idle
 from upheld.compiler.growth import growing_rules
-from upheld.compiler.hypertrees.modes import Decision
+from upheld.compiler.hypertrees.modes import Decision, Decomposed, concerned
 from upheld.compiler.strata import Stratification, stratify
 from upheld.engines import EngineChoice, chosen_threads, facts_reader, open_engine
 from upheld.facts.change import Change, relation_of
 from upheld.facts.columns import Row
 from upheld.facts.relation import Relation
 from upheld.facts.stored import StoredFacts
-from upheld.language.core import Core, Predicate
+from upheld.language.core import Atom, Core, Predicate
 from upheld.language.syntax.printer import to_text
 from upheld.maintain.update import Requested, State
 from upheld.materialisation.constraints import REPORT, default_choice
-from upheld.materialisation.decomposition import decompose_for
-from upheld.materialisation.idle import park_when_idle
 from upheld.materialisation.inspection import Inspection
 from upheld.materialisation.persistence.bookkeeping import Numbered, Reopened, keep_books
 from upheld.materialisation.persistence.facts import Facts, write_facts
@@ -66,6 +64,9 @@ from upheld.store import Base, ClaimedFacts, Draft, Store, check_program, digest
 from upheld.store.kept import KeptTable, Shape
 from upheld.store.kept.table import check_program as check_table
 from upheld.store.tables import plain_table
+
+if TYPE_CHECKING:
+    from upheld.compiler.hypertrees.forecast import Forecast
 
 
 class Lifecycle(Inspection):
@@ -511,3 +512,21 @@ class _Now:
 
     def explicit(self, name: str) -> Relation:
         return self._m._relation(self._m._predicate(name), self._m._state.E.rows(name))
+
+
+def decompose_for(core: Core, E: FactSet, mode: str) -> Decomposed:
+    """Return a program with some rules decomposed, by estimates from its explicit facts, and the decisions."""
+    asked = concerned(core.rules, mode)
+    if not asked:
+        return Decomposed(core)
+    # Most programs have no such rule, and start faster without these.
+    from upheld.compiler.hypertrees.deciding import decompose_program
+    from upheld.compiler.hypertrees.estimates import Table
+    from upheld.compiler.hypertrees.forecast import Forecast
+
+    def forecast(atoms: Sequence[Atom]) -> Forecast:
+        tables = Forecast(core, lambda some: (Table(*profile) for profile in E.profiles(some)))
+        tables.expect(atoms)
+        return tables
+
+    return decompose_program(core, asked, sum(map(E.at_most, E.predicates())), forecast, mode)

@@ -24,13 +24,11 @@ from upheld.language.syntax.files import require_program
 from upheld.maintain.marking.marking import Marked
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import Rules
-from upheld.maintain.update import Requested, merged
-from upheld.materialisation.commits import BeforeCommit, Commits
+from upheld.maintain.update import Requested, check_replaced, difference, merged
+from upheld.materialisation.commits import BeforeCommit, Commits, Previewed, end_preview
 from upheld.materialisation.constraints import REFUSE, Refusal, treatment
 from upheld.materialisation.persistence.feeds import RowsByName as StoredRows
 from upheld.materialisation.reports.log import log_update
-from upheld.materialisation.updates.preview import Previewed, end_preview
-from upheld.materialisation.updates.replacement import check_replaced, difference
 from upheld.materialisation.updates.rule_changes import (
     Asked,
     Edited,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, Indexed, derive
 from upheld.base.errors import Problem, UsageError, is_whole, nearest, quote, require
-from upheld.base.pages import table
+from upheld.base.pages import Plans, table
 from upheld.base.threads import Threads
 from upheld.base.turns import Turns
 from upheld.compiler.equality.equivalences import asking_for_classes
@@ -37,13 +37,11 @@ from upheld.language.values import Value
 from upheld.maintain.aggregates import aggregates
 from upheld.maintain.update import State
 from upheld.materialisation.constraints import violations_among
-from upheld.materialisation.reports.plans import Plans
 from upheld.materialisation.representation import Plain
 from upheld.materialisation.updates.sources import Sources
-from upheld.materialisation.versions.lookup import find
 from upheld.materialisation.versions.snapshot import Snapshot
 from upheld.materialisation.versions.sparql import SparqlStore, relations_of_triples
-from upheld.materialisation.versions.views import History, Rows, Version, View
+from upheld.materialisation.versions.views import History, Rows, Version, View, find
 from upheld.rdf.sparql import Solutions
 
 if TYPE_CHECKING:

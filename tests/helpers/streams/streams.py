@@ -47,7 +47,7 @@ from upheld.maintain import adaptive, cost_model
 from upheld.maintain.registry import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting
 from upheld.materialisation.build import materialise_core
-from upheld.materialisation.decomposition import decompose_for
+from upheld.materialisation.lifecycle import decompose_for
 from upheld.materialisation.materialisation import Materialisation
 
 NAMES = (*ALGORITHMS, "fbf(depth=1)", "fbf(budget=3)")

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from _thread import get_ident
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from upheld.algebra.engine import Engine
+from upheld.algebra.sets import FactSet, derive, settle
 from upheld.base.errors import Problem
 from upheld.base.turns import Turns
 from upheld.facts.change import Change, known_counts, known_sizes
 from upheld.facts.columns import Columns, Row
 from upheld.facts.relation import Relation
-from upheld.language.core import Core
+from upheld.language.ast import Constant, Variable
+from upheld.language.core import Atom, Core, Predicate, Rule
 from upheld.language.values import Value
 
 Rows = Columns | Collection[Row]
@@ -265,3 +269,29 @@ def not_copied(kind: str) -> Problem:
         note="its facts and bookkeeping live in one process",
         hint="`m.save(folder)` and `upheld.restore(program, folder)` make another; relations can be pickled",
     )
+
+
+#: No dialect lets a user write such a name.
+FOUND = "$found"
+
+
+def find(
+    engine: Engine, predicate: Predicate, facts: FactSet, keep: Sequence[FactSet], values: Mapping[int, Value]
+) -> Iterable[Row]:
+    """Return the rows of a relation that have these values in these columns, by an index of the engine.
+
+    `keep` are the sets that must outlast the search.
+    """
+    terms = tuple(
+        Constant(values[i], type) if i in values else Variable(f"c{i}") for i, type in enumerate(predicate.types)
+    )
+    answer = replace(predicate, name=FOUND)
+    engine.declare(answer)
+    try:
+        with engine.meter.run():
+            rule = Rule(Atom(FOUND, terms), (Atom(predicate.name, terms),))
+            rows = settle(derive((rule,), facts, facts)).rows(FOUND)
+            return rows if isinstance(rows, Columns) else frozenset(rows)
+    finally:
+        engine.abandon(keep=keep)
+        engine.forget(answer)
