@@ -365,11 +365,8 @@ def spelled(action: argparse.Action) -> str:
 FUNCTIONS_FIRST = (
     "materialise",
     "restore",
-    "run",
-    "apply",
     "load",
     "read_updates",
-    "history",
     "read_table",
     "table_files",
     "check",
@@ -397,6 +394,7 @@ def api() -> str:
             lines += described_class(name, getattr(upheld, name))
     lines += ["## upheld.testing", *paragraphs(testing)]
     lines += described("### check_updates", "upheld.testing.check_updates", testing.check_updates)
+    lines += described_class("Oracle", testing.Oracle)
     lines += ["## upheld.rdf", *paragraphs(upheld.rdf)]
     for name in upheld.rdf.__all__:
         value = getattr(upheld.rdf, name)
@@ -454,7 +452,8 @@ def signature_of(name: str, function: Callable[..., Any]) -> str:
             parts.append(f"*{parameter.name}: {parameter.annotation}")
             continue
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-        parts.append(f"{parameter.name}: {parameter.annotation}{default}")
+        stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        parts.append(f"{stars}{parameter.name}: {parameter.annotation}{default}")
     result = f" -> {signature.return_annotation}"
     line = f"{name}({', '.join(parts)}){result}"
     return line if len(line) <= 100 else f"{name}(\n" + "".join(f"    {p},\n" for p in parts) + f"){result}"

@@ -27,7 +27,6 @@ HOW = {
     "confined": False,
     "on_violation": None,
 }
-FROM_FOLDER = {"program": PROGRAM, "facts": None, "output": ".", **HOW}
 FACTS = {"edge": [("a", "b")]}
 CALLS: dict[str, dict[str, object]] = {
     "materialise": {
@@ -37,30 +36,8 @@ CALLS: dict[str, dict[str, object]] = {
         "stratification": "levels",
         **HOW,
     },
-    "run": {**FROM_FOLDER, "profile": None, "state": None, "edited": False, "feed": False},
-    "load": {**{k: v for k, v in FROM_FOLDER.items() if k != "output"}, "algorithm": "adaptive"},
-    "apply": {
-        **FROM_FOLDER,
-        "updates": {},
-        "changes": None,
-        "verify": False,
-        "algorithm": "adaptive",
-        "merge_waiting": 1,
-        "committed": None,
-        "profile": None,
-        "state": None,
-        "edited": False,
-        "keep": None,
-        "source": None,
-        "retract": None,
-        "feed": False,
-    },
-    "history": {
-        **{k: v for k, v in FROM_FOLDER.items() if k not in ("output", "decompose", "threads", "on_violation")},
-        "fact": 'path("a", "b")',
-        "updates": {},
-        "state": None,
-    },
+    "Project": {"program": PROGRAM, "facts": None, "output": ".", "state": None, "confined": False},
+    "load": {"program": PROGRAM, "facts": None, "algorithm": "adaptive", **HOW},
     "restore": {
         "program": PROGRAM,
         "folder": "state",
@@ -85,6 +62,7 @@ CALLS: dict[str, dict[str, object]] = {
     "m.plans": {"query": None, "parameters": None},
     "m.explain": {"fact": "path", "row": ("a", "b")},
     "m.history": {"fact": "path", "row": ("a", "b")},
+    "m.event": {"change": ..., "fact": "path", "row": ("a", "b")},
     "m.verify": {"engine": "reference"},
     "m.__getitem__": {"name": "path"},
     "m.explicit": {"name": "edge"},
@@ -143,7 +121,8 @@ def called(name: str, m: upheld.Materialisation, arguments: dict[str, object]) -
     first = [
         arguments.pop(p.name) for p in inspect.signature(function).parameters.values() if p.kind is p.VAR_POSITIONAL
     ]
-    given = {key: m if value is ... else value for key, value in arguments.items()}
+    known = {"m": m, "change": m.update()}
+    given = {key: known[key] if value is ... else value for key, value in arguments.items()}
     result = function(*first, **given)
     return list(result) if name in ("read_updates", "m.stream") else result
 
@@ -167,12 +146,13 @@ def test_the_table_has_the_whole_surface(m):
     # `materialize` is `materialise` in the other spelling.
     names = [n for n in upheld.__all__ if n != "materialize" and inspect.isfunction(getattr(upheld, n))]
     functions = {n: getattr(upheld, n) for n in names}
-    functions |= {n: getattr(upheld, n) for n in ("Limits", "Arrivals")}
+    functions |= {n: getattr(upheld, n) for n in ("Limits", "Arrivals", "Project")}
     functions |= {f"rdf.{n}": f for n in upheld.rdf.__all__ if inspect.isfunction(f := getattr(upheld.rdf, n))}
     methods = {n: f for n, f in inspect.getmembers(m, inspect.ismethod) if not n.startswith("_")}
     functions |= {f"m.{n}": f for n, f in methods.items()} | {"m.__getitem__": m.__getitem__}
     found = {name: set(inspect.signature(f).parameters) for name, f in functions.items() if name not in ELSEWHERE}
     found = {name: parameters for name, parameters in found.items() if parameters}
+    found["load"] = found["load"] - {"options"} | HOW.keys() | {"algorithm"}
     assert found == {name: set(arguments) for name, arguments in CALLS.items()}
 
 

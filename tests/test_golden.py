@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import upheld
+from tests.helpers.runs import run
 from tests.helpers.sizes import usually
 from upheld.cli import main
 from upheld.engines import ENGINES
@@ -85,7 +85,7 @@ def ways() -> Iterator[object]:
 @pytest.mark.parametrize("case, equality", with_modes(RUN))
 def test_outputs(engine, case, equality, tmp_path):
     """The outputs are the expected ones, all of them and no others."""
-    upheld.run(case.program, case.facts, case.output_in(tmp_path), engine=engine, equality=equality)
+    run(case.program, case.facts, case.output_in(tmp_path), engine=engine, equality=equality)
     assert lines_in(tmp_path) == lines_in(case.folder / "expected")
 
 
@@ -94,8 +94,10 @@ def test_updates(case, equality, engine, algorithm, tmp_path):
     """The changes of each transaction are the expected ones, and so are the outputs after the last."""
     changes, output = tmp_path / "changes", tmp_path / "output"
     output.mkdir()
-    options = dict(changes=changes, verify=True, engine=engine, algorithm=algorithm, equality=equality)
-    upheld.apply(case.program, case.updates, case.facts, case.output_in(output), **options)
+    how = ["--engine", engine, "--algorithm", algorithm, "--equality", equality, "--verify"]
+    files = {"--updates": case.updates, "-F": case.facts, "-D": case.output_in(output), "--changes": changes}
+    named = [str(part) for option in files.items() for part in option]
+    assert main(["apply", str(case.program), *named, *how]) == 0
     assert changes.read_text(encoding="utf-8") == (case.folder / "changes").read_text(encoding="utf-8")
     assert lines_in(output) == lines_in(case.folder / "expected")
 

@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "compiler":        (LANGUAGE,                      set()),
     "facts":           (LANGUAGE,                      {"numpy", "pyoxigraph", "pyspark"} | FRAMES),
     "algebra":         (PROGRAMS,                      set()),
-    "rdf":             (PROGRAMS | {"facts"},          {"pyoxigraph"}),
+    "rdf":             (PROGRAMS | {"facts"},          {"pandas", "pyoxigraph"}),
     "store":           (PROGRAMS | {"facts"},          {"pyarrow"} | SPARK),
     "maintain":        (ALGEBRA,                       set()),
     "explain":         (ALGEBRA,                       set()),
@@ -46,15 +46,16 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "materialisation": (MATERIALISATION,               {"pyarrow", "tqdm", "IPython"}),  # answers; progress
     "pipeline":        (SURFACE - {"pipeline"},        {"numpy", "pyoxigraph"} | SPARK | TABULAR),
     "upheld":          (SURFACE,                       set()),
-    "testing":         ({"upheld", "base", "facts", "engines"}, set()),
-    "cli":             ({"upheld", "base"},            {"tqdm"}),
+    "testing":         ({"upheld", "base", "language", "facts", "engines", "materialisation"}, set()),
+    "cli":             ({"upheld", "testing", "base"}, {"tqdm"}),  # testing: `--verify`
     "__main__":        ({"cli"},                       set()),
 }  # fmt: skip
 
 # Rooms with floors, lowest first. A file or folder of a room imports, of its own room, those on lower floors alone.
 FLOORS = {
     "base": """
-        source dataclass
+        dataclass
+        source
         errors
         limits memory pages interruptions turns ownership
         plots statistics threads
@@ -93,13 +94,14 @@ FLOORS = {
     "store": """
         files access seals tables
         manifest
-        programs versions feed
+        programs versions
+        feed
         draft
-        kept
         spark
+        kept
     """,
     "materialisation": """
-        programs constraints versions
+        programs constraints versions directives
         persistence
         representation
         progress
@@ -110,6 +112,7 @@ FLOORS = {
         by_tasks commits
         materialisation
         build
+        project
     """,
     "engines/memory": """
         kernels

@@ -24,7 +24,7 @@ NOT_FOR_A_RUN = (
         "upheld.engines.reference",
     ),
     *("upheld.compiler.hypertrees.deciding", "upheld.compiler.hypertrees.search"),
-    *("upheld.runs.apply", "upheld.runs.check", "upheld.runs.history", "upheld.facts.updatefiles"),
+    *("upheld.materialisation.reports.check", "upheld.materialisation.project", "upheld.facts.updatefiles"),
     *("numba", "llvmlite", "pandas", "pyarrow", "pyspark", "pyoxigraph", "duckdb", "polars", "re2"),
 )
 

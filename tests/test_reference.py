@@ -10,15 +10,20 @@ import doctest
 import importlib
 import re
 import runpy
+import shlex
 import warnings
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 import upheld
 from tests.helpers.cases import ROOT
+from tests.helpers.runs import run
 from tests.test_documents import ERRORS, PACKAGE, SLUG, Block, read_markdown
+from upheld.cli import main
 
 GENERATOR = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")
 
@@ -51,10 +56,15 @@ def slugs_of(block: Block) -> set[str]:
                 warnings.simplefilter("always", upheld.UpheldWarning)
                 exec(compile(block.text, str(ERRORS), "exec"), {"upheld": upheld, "Path": Path})
             return {w.message.problem.slug for w in caught if isinstance(w.message, upheld.UpheldWarning)}
+        if block.language == "console":
+            with redirect_stdout(StringIO()), redirect_stderr(StringIO()) as told:
+                for command in block.text.splitlines():
+                    main(shlex.split(command.removeprefix("$ upheld ")))
+            return set(re.findall(r"(?:error|warning): .* \[([a-z0-9-]+)\]", told.getvalue()))
         program = Path(f"program.{block.language}")
         program.write_text(block.text, encoding="utf-8")
-        ran = upheld.run(program)
-        return {warning.slug for warning in (*ran.warnings, *upheld.check(program).warnings)}
+        _, warned = run(program)
+        return {warning.slug for warning in (*upheld.Project(program).lint(), *warned, *upheld.check(program).warnings)}
     except upheld.UpheldError as error:
         return set(error.slugs)
 
@@ -81,7 +91,7 @@ def test_error_examples(entry: Entry, tmp_path: Path, monkeypatch: pytest.Monkey
             file = Path(block.mark.removeprefix("file:").strip())
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(block.text, encoding="utf-8")
-        if block.language in ("dl", "dlog", "python"):
+        if block.language in ("dl", "dlog", "python", "console"):
             assert entry.slug in slugs_of(block), f"line {block.line}"
 
 

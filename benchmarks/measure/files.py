@@ -19,7 +19,7 @@ from upheld.engines.memory.files.writer import columns_text
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.engines.memory.storage.codec import Codec
 from upheld.facts.columns import Columns
-from upheld.facts.files import Format
+from upheld.facts.files.formats import Format
 from upheld.facts.ingest import facts_of
 from upheld.facts.relation import Relation
 

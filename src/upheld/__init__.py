@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from upheld.facts.change import Change
     from upheld.facts.ingest.functors import functor
     from upheld.facts.relation import Relation
-    from upheld.facts.updatefiles import Update
+    from upheld.facts.updatefiles import ChangeFile, Update
     from upheld.language.ast import Program
     from upheld.language.types.records import Record
     from upheld.materialisation.build import materialise, restore
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from upheld.materialisation.persistence.kept import Keeping
     from upheld.materialisation.programs import parse
     from upheld.materialisation.progress import Progress
+    from upheld.materialisation.project import Project, load, read_updates
+    from upheld.materialisation.reports.check import Report, check
     from upheld.materialisation.reports.history import FactEvent, FactHistory
     from upheld.materialisation.reports.memory import Memory
     from upheld.materialisation.reports.profile import Profile
@@ -34,10 +36,6 @@ if TYPE_CHECKING:
     from upheld.materialisation.updates.transaction import Transaction
     from upheld.materialisation.versions.snapshot import Snapshot
     from upheld.pipeline import Pipeline
-    from upheld.runs.apply import apply, read_updates
-    from upheld.runs.check import Report, check
-    from upheld.runs.history import history
-    from upheld.runs.run import Run, load, run
     from upheld.store.kept.reading import read_table, table_files
 
 __version__ = "0.1.0"
@@ -45,6 +43,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Arrivals",
     "Change",
+    "ChangeFile",
     "ConstraintViolated",
     "Explanation",
     "FactEvent",
@@ -59,12 +58,12 @@ __all__ = [
     "Program",
     "ProgramChange",
     "Progress",
+    "Project",
     "Proof",
     "ProofStep",
     "Record",
     "Relation",
     "Report",
-    "Run",
     "Snapshot",
     "SparkEngine",
     "Statistics",
@@ -72,10 +71,8 @@ __all__ = [
     "Update",
     "UpheldError",
     "UpheldWarning",
-    "apply",
     "check",
     "functor",
-    "history",
     "load",
     "materialise",
     "materialize",
@@ -84,7 +81,6 @@ __all__ = [
     "read_table",
     "read_updates",
     "restore",
-    "run",
     "spark_session",
     "table_files",
 ]
@@ -94,6 +90,7 @@ __all__ = [
 _HOMES = {
     "Arrivals": "upheld.materialisation.updates.stream",
     "Change": "upheld.facts.change",
+    "ChangeFile": "upheld.facts.updatefiles",
     "Explanation": "upheld.explain",
     "FactEvent": "upheld.materialisation.reports.history",
     "FactHistory": "upheld.materialisation.reports.history",
@@ -107,29 +104,26 @@ _HOMES = {
     "Program": "upheld.language.ast",
     "ProgramChange": "upheld.materialisation.reports.program_change",
     "Progress": "upheld.materialisation.progress",
+    "Project": "upheld.materialisation.project",
     "Proof": "upheld.explain",
     "ProofStep": "upheld.explain",
     "Record": "upheld.language.types.records",
     "Relation": "upheld.facts.relation",
-    "Report": "upheld.runs.check",
-    "Run": "upheld.runs.run",
+    "Report": "upheld.materialisation.reports.check",
     "Snapshot": "upheld.materialisation.versions.snapshot",
     "SparkEngine": "upheld.engines.spark.sparkengine",
     "Statistics": "upheld.base.statistics",
     "Transaction": "upheld.materialisation.updates.transaction",
     "Update": "upheld.facts.updatefiles",
-    "apply": "upheld.runs.apply",
-    "check": "upheld.runs.check",
+    "check": "upheld.materialisation.reports.check",
     "functor": "upheld.facts.ingest.functors",
-    "history": "upheld.runs.history",
-    "load": "upheld.runs.run",
+    "load": "upheld.materialisation.project",
     "materialise": "upheld.materialisation.build",
     "materialize": "upheld.materialisation.build",
     "parse": "upheld.materialisation.programs",
     "read_table": "upheld.store.kept.reading",
-    "read_updates": "upheld.runs.apply",
+    "read_updates": "upheld.materialisation.project",
     "restore": "upheld.materialisation.build",
-    "run": "upheld.runs.run",
     "spark_session": "upheld.engines.spark.session",
     "table_files": "upheld.store.kept.reading",
 }

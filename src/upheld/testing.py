@@ -1,23 +1,26 @@
-"""Tests of your own program: random updates, each compared with recomputation."""
+"""Tests of your own program: updates, random ones or yours, each compared with recomputation."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import upheld
-from upheld.base.errors import Problem, UsageError, is_whole, require
+from upheld.base.errors import Problem, UsageError, VerificationFailed, is_whole, require
 from upheld.engines import EngineChoice
 from upheld.facts.columns import Row
 from upheld.facts.ingest.by_relation import FactsGiven
 from upheld.facts.relation import encoded
 from upheld.facts.updatefiles import transaction_text
+from upheld.language.types.columns import ColumnType
+from upheld.materialisation.reports.verification import Compared
 
 #: Most facts that a random update inserts, and most that it deletes.
 FACTS_CHANGED = 3
 
 Rows = dict[str, list[Row]]
+Stored = dict[str, set[Row]]
 
 
 def check_updates(
@@ -69,6 +72,95 @@ def check_updates(
             error.add_note(f"after these updates, with seed {seed}:\n{''.join(texts)}")
             raise
     return m
+
+
+class Oracle:
+    """The facts that a materialisation should have, recomputed from the explicit facts after each update.
+
+    It computes with the engine of the materialisation, but in a new instance for each update: what it has in common
+    with the maintained state is how rules are joined, and nothing that is kept from one update to the next. The
+    reference engine would have less in common, and would take minutes for what other engines do in a second.
+
+    Args:
+        m: The materialisation, before the updates.
+
+    >>> import upheld
+    >>> m = upheld.materialise("q(x) :- p(x).", {"p": [1]})
+    >>> oracle = Oracle(m)
+    >>> update = upheld.Update({"p": [(2,)]}, {}, 1, "here")
+    >>> for change in m.stream([update]):
+    ...     oracle.check([update], change)
+    """
+
+    def __init__(self, m: upheld.Materialisation):
+        self._m, self._claims = m, _Claims.of(m)
+        self._facts = {name: m[name].stored_set() for name in m.relations}
+
+    def check(self, updates: Sequence[upheld.Update], change: upheld.Change) -> None:
+        """Raise what differs after updates: in explicit facts, in all facts, and in the change that was reported.
+
+        Args:
+            updates: The updates, which were made as one.
+            change: Their change.
+        """
+        m, names, last = self._m, self._m.relations, updates[-1]
+        for update in updates:
+            self._claims.apply(update, {name: m[name].coded for name in names})
+        explicit = self._claims.explicit()
+        with m._copy_with(explicit.items()) as new:
+            before, self._facts = self._facts, {name: new[name].stored_set() for name in names}
+            compared = (
+                Compared("explicit facts", [m.explicit(name) for name in names], explicit),
+                Compared("facts", [m[name] for name in names], self._facts, new._explained),
+                Compared("reported insertions", [change.inserted[name] for name in names], _minus(self._facts, before)),
+                Compared("reported deletions", [change.deleted[name] for name in names], _minus(before, self._facts)),
+            )
+            problems = [p for some in compared for p in some.problems(f"after commit {last.number}", last.place)]
+        if problems:
+            raise VerificationFailed(problems)
+
+
+class _Claims:
+    """The sources of each explicit fact, None for the unnamed one, by relation: a plain model of what updates mean."""
+
+    def __init__(self, claims: dict[str, dict[Row, set[str | None]]]):
+        self._claims = claims
+
+    @classmethod
+    def of(cls, m: upheld.Materialisation) -> _Claims:
+        """Return the sources of the explicit facts of a materialisation."""
+        rows = {name: m.explicit(name).stored_set() for name in m.relations}
+        return cls({name: {row: set(m._sources.of((name, row))) or {None} for row in rows[name]} for name in rows})
+
+    def explicit(self) -> Stored:
+        return {name: set(rows) for name, rows in self._claims.items()}
+
+    def apply(self, update: upheld.Update, coded: Mapping[str, Mapping[int, ColumnType]]) -> None:
+        """Change the claims as a transaction does."""
+        gone, new, whole = (
+            {name: set(encoded(rows, coded[name])) for name, rows in side.items()}
+            for side in (update.delete, update.insert, update.replace)
+        )
+        for name, rows in self._claims.items():
+            claimed = {row for row in rows if update.source is None or update.source in rows[row]}
+            if name in whole:
+                gone[name], new[name] = claimed - whole[name], whole[name] - claimed
+            if update.retract is not None:
+                gone[name] = {row for row in rows if update.retract in rows[row]}
+        for name, lost in gone.items():
+            for row in lost & self._claims[name].keys():
+                claims = self._claims[name][row]
+                source = update.source or update.retract
+                claims -= claims if source is None else {source}
+                if not claims:
+                    del self._claims[name][row]
+        for name, won in new.items():
+            for row in won:
+                self._claims[name].setdefault(row, set()).add(update.source)
+
+
+def _minus(facts: Stored, others: Stored) -> Stored:
+    return {name: rows - others[name] for name, rows in facts.items()}
 
 
 class _Facts:

@@ -10,6 +10,7 @@ import time
 import pytest
 
 import upheld
+from tests.helpers.runs import run
 from upheld.base.errors import FactsError, LimitReached, UsageError
 from upheld.base.limits import memory_in_use, within
 from upheld.facts.files import reading
@@ -21,6 +22,12 @@ ENGINES = ("memory", "reference")
 @pytest.fixture(autouse=True)
 def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+def updates_within(limits: upheld.Limits | None, name: str) -> None:
+    with within(limits):
+        for _ in upheld.read_updates(name, upheld.Project(".decl p(x:number)")):
+            pass
 
 
 def lines(count: int) -> bytes:
@@ -36,7 +43,7 @@ def test_reading_facts_counts(engine):
     # A limit below what the process holds: how much it takes to read a file depends on what was freed before.
     for limits in (upheld.Limits(seconds=0), upheld.Limits(memory=memory_in_use() // 2)):
         with pytest.raises(LimitReached, match=r"while reading `q\.facts`"):
-            upheld.run(program, ".", limits=limits, engine=engine)
+            run(program, ".", limits=limits, engine=engine)
     with pytest.raises(LimitReached, match=r"while reading `q\.facts`"):
         upheld.materialise(".decl q(x:symbol)", {"q": "q.facts"}, limits=upheld.Limits(seconds=0), engine=engine)
 
@@ -74,7 +81,7 @@ def test_every_reader_counts(name):
         "a.ttl": lambda: upheld.materialise(upheld.parse("", dialect="dlog"), name, limits=limits),
         "a.dl": lambda: upheld.materialise(name, limits=limits),
         "a.csv": lambda: upheld.materialise("q(x) :- p(x).", {"p": name}, limits=limits),
-        "a.updates": lambda: upheld.apply(".decl p(x:number)", name, limits=limits),
+        "a.updates": lambda: updates_within(limits, name),
     }[name]
     with pytest.raises(LimitReached, match=f"while reading `{name}`"):
         call()
@@ -87,14 +94,14 @@ def test_pipes_and_devices_are_no_facts_files(name):
     os.symlink("/dev/zero", "zero.nt")
     os.mkfifo("pipe.parquet")
     with pytest.raises(FactsError) as caught:
-        upheld.run(COPY.format(name).replace("'", '"'), ".")
+        run(COPY.format(name).replace("'", '"'), ".")
     assert caught.value.slugs == ("not-a-file",)
     with pytest.raises(FactsError, match="a device, which may never end"):
         upheld.rdf.read("zero.nt")
     with pytest.raises(FactsError, match="a pipe, which may never end"):
         upheld.materialise("q(x) :- p(x).", {"p": "pipe.parquet"})
     with pytest.raises(FactsError, match="a device, which may never end"):
-        upheld.apply("q(x) :- p(x).", "/dev/zero")
+        updates_within(None, "/dev/zero")
 
 
 def test_bombs_of_gzip(monkeypatch):
@@ -107,7 +114,7 @@ def test_bombs_of_gzip(monkeypatch):
     calls = (
         lambda: upheld.materialise("p(x) :- q(x).", {"q": "q.facts"}),
         lambda: upheld.rdf.read("a.nt"),
-        lambda: upheld.apply(".decl p(x:number)", "u.updates"),
+        lambda: updates_within(None, "u.updates"),
     )
     for call in calls:
         with pytest.raises(FactsError) as caught:
@@ -155,9 +162,8 @@ def test_limits_are_limits(limits):
     calls = (
         lambda: upheld.materialise("p(1).", limits=limits),
         lambda: upheld.load("p(1).", limits=limits),
-        lambda: upheld.run("p(1).", limits=limits),
+        lambda: upheld.Project("p(1).").load(limits=limits),
         lambda: upheld.restore("p(1).", "nowhere", limits=limits),
-        lambda: upheld.apply("p(1).", {}, limits=limits),
     )
     for call in calls:
         with pytest.raises(UsageError) as caught:

@@ -349,7 +349,7 @@ def test_interrupt(monkeypatch, capsys):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(upheld, "run", interrupted)
+    monkeypatch.setattr(upheld.Project, "load", interrupted)
     assert main(["run", "-F", "facts", "-D", "out", "rules.dl"]) == 130
     assert capsys.readouterr() == ("", "interrupted: no outputs were written\n")
     assert os.listdir("out") == []

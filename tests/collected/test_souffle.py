@@ -15,6 +15,7 @@ import pytest
 
 import upheld
 from tests.helpers.cases import CASES, requires_cases
+from tests.helpers.runs import run
 from tests.helpers.sizes import exhaustive
 from upheld.engines import ENGINES
 from upheld.language.syntax import parser
@@ -65,7 +66,7 @@ def lines(path: Path) -> set[str]:
 def test_run(cases, engine, case, tmp_path):
     """Every expected file is written, with the expected lines."""
     folder = cases / "souffle" / "run" / case
-    upheld.run(program_in(folder), folder / "facts", tmp_path, engine=engine, limits=LIMITS)
+    run(program_in(folder), folder / "facts", tmp_path, engine=engine, limits=LIMITS)
     expected = {p.name: lines(p) for p in folder.glob("*.csv")}
     assert expected, "a case that expects nothing"
     assert {name: lines(tmp_path / name) for name in expected} == expected
@@ -76,7 +77,7 @@ def test_refused(cases, case, tmp_path):
     """A case on the list is refused for the reason the list gives, and writes nothing."""
     folder = cases / "souffle" / "run" / case
     with pytest.raises(upheld.UpheldError) as refusal:
-        upheld.run(program_in(folder), folder / "facts", tmp_path, limits=upheld.Limits(facts=20_000))
+        run(program_in(folder), folder / "facts", tmp_path, limits=upheld.Limits(facts=20_000))
     assert set(refusal.value.slugs) == {REFUSED[case]}
     assert os.listdir(tmp_path) == []
 
@@ -93,7 +94,7 @@ def test_reject(cases, case, tmp_path, monkeypatch):
     folder = cases / "souffle" / "reject" / case
     program = program_in(folder)
     with pytest.raises(upheld.UpheldError) as refusal:
-        upheld.run(program, folder / "facts", tmp_path)
+        run(program, folder / "facts", tmp_path)
     for problem in refusal.value.problems:
         if case in ABOUT_FACTS_FILES:
             assert problem.place

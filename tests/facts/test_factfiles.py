@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from upheld.base.errors import FactsError, ProgramError
 from upheld.base.source import Source, Span
-from upheld.facts.files import Format, Output, facts_text, read_facts, stdout_text, write_all, write_facts
 from upheld.facts.files.badrows import BAD_ROWS_SHOWN
+from upheld.facts.files.formats import Format
+from upheld.facts.files.reading import read_facts
+from upheld.facts.files.writing import Output, facts_text, stdout_text, write_all, write_facts
 from upheld.language.terms.terms import literal
 from upheld.language.types.primitive import INT64_MAX, INT64_MIN, PRIMITIVE_TYPES, UINT64_MAX, sorted_rows
 from upheld.language.types.records import RecordType, from_python

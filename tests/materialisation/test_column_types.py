@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import upheld
+from tests.helpers.runs import run
 from upheld.base.errors import EvaluationError, FactsError, ProgramError
 from upheld.maintain.registry import ALGORITHMS
 
@@ -159,50 +160,50 @@ LINES = (
 )
 
 
-def run(tmp_path, input="", output=""):
+def copied(tmp_path, input="", output=""):
     (tmp_path / "p.dl").write_text(FILES.format(input=input, output=output))
-    upheld.run(tmp_path / "p.dl", facts=tmp_path, output=tmp_path)
+    run(tmp_path / "p.dl", tmp_path, tmp_path)
 
 
 def test_facts_files_hold_iso_8601_and_all_digits(tmp_path):
     (tmp_path / "p.facts").write_text(LINES)
-    run(tmp_path)
+    copied(tmp_path)
     assert (tmp_path / "q.csv").read_text() == LINES
 
 
 def test_empty_fields_are_nulls_except_of_symbols(tmp_path):
     (tmp_path / "p.facts").write_text("2024-02-29\t\t1\ttrue\t\t\t\n")
-    run(tmp_path)
+    copied(tmp_path)
     assert (tmp_path / "q.csv").read_text() == "2024-02-29\t\\N\t1.0\ttrue\t\t\\N\t\\N\n"
 
 
 def test_bad_fields_are_reported_with_line_and_column(tmp_path):
     (tmp_path / "p.facts").write_text(LINES + "2023-02-29\t\t1\tyes\t\t\t\n")
     with pytest.raises(FactsError) as caught:
-        run(tmp_path)
+        copied(tmp_path)
     assert [p.place.rpartition(":")[2] for p in caught.value.problems] == ["3", "3"]
     assert "column 1 (`d`) holds `2023-02-29`, which is not a `date`" in str(caught.value)
 
 
 def test_json_files_have_null_and_truth_values(tmp_path):
     (tmp_path / "p.facts").write_text(LINES)
-    run(tmp_path, output="(IO=jsonfile, filename=q.json)".replace("filename=q.json", 'filename="q.json"'))
+    copied(tmp_path, output="(IO=jsonfile, filename=q.json)".replace("filename=q.json", 'filename="q.json"'))
     first, second = json.loads((tmp_path / "q.json").read_text())
     assert first == ["0001-01-01", None, "-0.5", False, None, None, None]
     assert second == ["2024-02-29", "2024-02-29T11:00:00.500000Z", "999.9", True, "text", -7, 0.5]
-    run(tmp_path, input='(IO=jsonfile, filename="q.json")')
+    copied(tmp_path, input='(IO=jsonfile, filename="q.json")')
     assert (tmp_path / "q.csv").read_text() == LINES
 
 
 def test_databases_have_null(tmp_path):
     (tmp_path / "p.facts").write_text(LINES)
-    run(tmp_path, output='(IO=sqlite, filename="q.db")')
+    copied(tmp_path, output='(IO=sqlite, filename="q.db")')
     with sqlite3.connect(tmp_path / "q.db") as connection:
         rows = list(connection.execute("SELECT * FROM q ORDER BY d"))
         connection.execute("ALTER TABLE q RENAME TO p")
     connection.close()
     assert rows[0] == ("0001-01-01", None, "-0.5", 0, None, None, None)
-    run(tmp_path, input='(IO=sqlite, filename="q.db")')
+    copied(tmp_path, input='(IO=sqlite, filename="q.db")')
     assert (tmp_path / "q.csv").read_text() == LINES
 
 
@@ -364,7 +365,7 @@ def test_fields_of_records(engine, tmp_path):
     (tmp_path / "p.dl").write_text(RECORDS + ".input sale")
     (tmp_path / "sale.facts").write_text("[2024-03-02, 1, 2024-03-02 00:00:00, false]\n")
     (tmp_path / "out").mkdir()
-    upheld.run(tmp_path / "p.dl", tmp_path, tmp_path / "out", engine=engine)
+    run(tmp_path / "p.dl", tmp_path, tmp_path / "out", engine=engine)
     assert (tmp_path / "out" / "sale.csv").read_text().splitlines() == [
         "[2024-02-29, 1.50, 2024-02-29T12:00:00Z, true]",
         "[2024-03-02, 1.00, 2024-03-02T00:00:00Z, false]",

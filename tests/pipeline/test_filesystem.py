@@ -9,7 +9,7 @@ import pytest
 import upheld
 from upheld.language.core import Predicate
 from upheld.materialisation.lifecycle import draft_of
-from upheld.store import Store
+from upheld.store.versions import Store
 
 pytestmark = pytest.mark.xdist_group("spark")
 

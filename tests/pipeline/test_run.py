@@ -10,7 +10,8 @@ import pytest
 
 import upheld
 from upheld.cli import main
-from upheld.store import LocalFiles, Store
+from upheld.store.files import LocalFiles
+from upheld.store.versions import Store
 
 pytestmark = pytest.mark.xdist_group("spark")
 

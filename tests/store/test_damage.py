@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import upheld
-from upheld.store import Store
 from upheld.store.programs import _digest_of_format_1
+from upheld.store.versions import Store
 
 REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 

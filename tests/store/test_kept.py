@@ -20,7 +20,7 @@ import upheld
 from tests.test_arguments import WRONG
 from upheld.base.errors import FactsError, UpheldError, UsageError
 from upheld.cli import main
-from upheld.store import LocalFiles
+from upheld.store.files import LocalFiles
 from upheld.store.kept import draft
 from upheld.store.kept import table as kept
 
@@ -239,12 +239,18 @@ def test_apply_keeps_the_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     Path("edge.facts").write_text("1\t2\n")
     Path("updates.txt").write_text("+edge(2, 3).\ncommit.\n-edge(1, 2).\ncommit.\n")
     seen = []
-    upheld.apply(
-        "reach.dl", "updates.txt", keep="tables", committed=lambda *_: seen.append(rows_in(Path("tables/path")))
-    )
+    write = upheld.ChangeFile.write
+
+    def watched(file: upheld.ChangeFile, change: upheld.Change) -> None:
+        seen.append(rows_in(Path("tables/path")))
+        write(file, change)
+
+    monkeypatch.setattr(upheld.ChangeFile, "write", watched)
+    apply = ["apply", "reach.dl", "--updates", "updates.txt", "--keep", "tables", "--changes", "c.txt"]
+    assert main(apply) == 0
     assert seen == [[(1, 2), (1, 3), (2, 3)], [(2, 3)]]
     assert [folder.name for folder in Path("tables").iterdir()] == ["path"]
-    assert main(["apply", "reach.dl", "--updates", "updates.txt", "--keep", "tables", "--changes", "c.txt"]) == 0
+    assert main(apply) == 0
     assert rows_in(Path("tables/path")) == [(2, 3)]
 
 

@@ -10,10 +10,11 @@ import upheld
 from tests.reliability.faults.disk import Disk, kept_by
 from upheld.facts.change import relation_of
 from upheld.language.core import Predicate
-from upheld.store import LocalFiles
-from upheld.store.kept import KeptTable, Shape, draft
-from upheld.store.kept.manifest import NAME, TableManifest
+from upheld.store.files import LocalFiles
+from upheld.store.kept import draft
+from upheld.store.kept.manifest import NAME, Shape, TableManifest
 from upheld.store.kept.reading import rows_of
+from upheld.store.kept.table import KeptTable
 from upheld.store.tables import plain_table
 
 FOLDER = "/tables/q"

@@ -8,7 +8,7 @@ import upheld
 from tests.reliability.faults.crashes import PROGRAM, STATE
 from tests.reliability.faults.disk import Disk
 from upheld.materialisation.lifecycle import draft_of
-from upheld.store import Store
+from upheld.store.versions import Store
 
 
 class Killed(BaseException):

@@ -18,8 +18,9 @@ import upheld
 from tests.helpers.programs.strategies import cases, typed_cases
 from tests.helpers.streams.streams import Recomputed, assert_recomputed
 from upheld.materialisation.lifecycle import draft_of
-from upheld.store import LocalFiles, Store
 from upheld.store import draft as module
+from upheld.store.files import LocalFiles
+from upheld.store.versions import Store
 
 ALGORITHMS = ("adaptive", "dred", "dred-c", "bf-c", "counting")
 

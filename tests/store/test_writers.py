@@ -10,7 +10,8 @@ import pytest
 
 import upheld
 from upheld.materialisation.lifecycle import draft_of
-from upheld.store import LocalFiles, Store
+from upheld.store.files import LocalFiles
+from upheld.store.versions import Store
 
 REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -229,3 +230,11 @@ def are_texts(value: object) -> bool:
 def is_whole(value: object, least: int = 0) -> bool:
     """Return whether `value` is a whole number of at least `least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def check_folder(folder: str | Path) -> None:
+    """Refuse a folder that is not there, before the work rather than after it."""
+    if not Path(folder).is_dir():
+        message = f"there is no folder {quote(folder)} to write to"
+        hint = "create the folder, or name another one"
+        raise FactsError(Problem("missing-file", message, place=str(folder), hint=hint))

@@ -37,18 +37,34 @@ def check_violations(options: argparse.Namespace) -> None:
         raise UsageError(Problem("no-violations", message, place="--fail-on-violation", note=note, hint=hint))
 
 
-def finish(options: argparse.Namespace, done: upheld.Run, to: TextIO) -> int:
-    """Show the warnings of a run, print what it prints, and return its exit code."""
-    m = done.materialisation
+def finish(
+    options: argparse.Namespace,
+    project: upheld.Project,
+    m: upheld.Materialisation,
+    to: TextIO,
+    *,
+    updated: bool = False,
+    changes: bool = False,
+) -> int:
+    """Save the state, write the outputs, show warnings, print what is to be printed, and return the exit code.
+
+    `updated` is whether there were updates, and `changes` whether their changes were written.
+    """
+    version = project.save(m, feed=options.feed)
+    printed, warnings = project.write(m)
+    options.done = True
+    if options.profile is not None:
+        m.profile().save(options.profile)
     facts = len(m[VIOLATION]) if options.fail_on_violation and VIOLATION in m.relations else 0
-    for warning in done.warnings:
-        show(warning)
-    if facts and not any(warning.slug == VIOLATION for warning in done.warnings):
+    for warning in (*project.lint(updated=updated), *warnings):
+        if not (changes and warning.slug == "no-output"):
+            show(warning)
+    if facts and not any(warning.slug == VIOLATION for warning in warnings):
         hold = "1 fact of `violation` holds" if facts == 1 else f"{facts} facts of `violation` hold"
         show(Problem("violation", hold, severity="warning"))
-    if done.materialisation.program_change is not None:
-        show(done.materialisation.program_change)
-    if done.version is not None:
-        show(f"state: version {done.version} in {options.state}")
-    print(done.printed, end="", file=to)
+    if m.program_change is not None:
+        show(m.program_change)
+    if version is not None:
+        show(f"state: version {version} in {options.state}")
+    print(printed, end="", file=to)
     return NOTHING_HOLDS if facts or (options.fail_on_violation and m.violations()) else SUCCESS

@@ -10,14 +10,13 @@ from typing import Protocol, TypeAlias
 import upheld
 
 Watcher: TypeAlias = "Callable[[upheld.Progress], None]"
-Committed: TypeAlias = "Callable[[upheld.Update, upheld.Change], None]"
 
 
 @contextmanager
-def commits_line(shown: bool = True) -> Iterator[tuple[Watcher | None, Committed | None]]:
-    """Give functions that show progress and count commits, none if nothing is to be shown."""
+def commits_line(shown: bool = True) -> Iterator[tuple[Watcher | None, Callable[[int], object]]]:
+    """Give functions that show progress, if it is to be shown, and count commits."""
     if not shown or not sys.stderr.isatty():
-        yield None, None
+        yield None, lambda commits: None
         return
     from tqdm import tqdm  # type: ignore[import-untyped]
 
@@ -35,10 +34,7 @@ def commits_line(shown: bool = True) -> Iterator[tuple[Watcher | None, Committed
             line.update(0)
             line.refresh()
 
-        def committed(update: upheld.Update, change: upheld.Change) -> None:
-            line.update(1)
-
-        yield show, committed
+        yield show, line.update
 
 
 class Stage(Protocol):

@@ -13,7 +13,8 @@ from upheld.algebra.meter import Meter
 from upheld.base.errors import MissingDependency, Problem, UsageError, is_whole, nearest, quote, require
 from upheld.base.limits import Limits
 from upheld.base.threads import ONE_THREAD, Threads, cores
-from upheld.facts.files import Reader, Writer, facts_text, rows_in
+from upheld.facts.files.reading import Reader, rows_in
+from upheld.facts.files.writing import Writer, facts_text
 from upheld.language.core import Core
 
 #: The engines that work in this process alone.
@@ -105,7 +106,7 @@ def facts_reader(name: str | EngineChoice, threads: Threads = ONE_THREAD) -> Rea
     return partial(_memory("files.reader").columns_in, threads=threads) if by_columns else rows_in
 
 
-def facts_writer(name: str, threads: Threads = ONE_THREAD) -> Writer:
+def facts_writer(name: str | EngineChoice, threads: Threads = ONE_THREAD) -> Writer:
     """Return what makes the text of facts files for an engine. All make the same text."""
     return partial(_memory("files.writer").columns_text, threads=threads) if name == "memory" else facts_text
 

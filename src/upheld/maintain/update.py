@@ -14,7 +14,7 @@ from upheld.algebra.sets import FactSet, settle
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, quote
 from upheld.compiler.strata import Stratification, Stratum
-from upheld.facts.columns import Row
+from upheld.language.values import Value
 from upheld.maintain.aggregates import maintain_aggregates
 from upheld.maintain.bookkeeping import Bookkeeping
 from upheld.maintain.equality.equivalences import MaintainedClasses
@@ -144,7 +144,7 @@ def check_replaced(replaced: Iterable[str], *changed: Iterable[str]) -> None:
         raise UsageError(Problem("replaced-relation", message, hint=hint))
 
 
-def difference(E: FactSet, snapshots: Mapping[str, Iterable[Row]]) -> Requested:
+def difference(E: FactSet, snapshots: Mapping[str, Iterable[tuple[Value, ...]]]) -> Requested:
     """Return the update by which each of some relations has exactly the rows of its snapshot.
 
     No other relation is read, and of these only the rows that differ become rows of Python.

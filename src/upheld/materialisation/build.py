@@ -38,7 +38,9 @@ from upheld.materialisation.reports.program_change import program_change
 from upheld.materialisation.representation import representation_of
 from upheld.materialisation.updates.rule_changes import refuse_rule_changes
 from upheld.materialisation.updates.sources import Sources
-from upheld.store import Manifest, SavedBooks, Store, check_program, digest, other_program
+from upheld.store.manifest import Manifest, SavedBooks
+from upheld.store.programs import check_program, digest, other_program
+from upheld.store.versions import Store
 
 
 @limited
@@ -135,14 +137,14 @@ def materialise(
 
 
 def check_options(
-    engine: str | EngineChoice,
-    algorithm: str,
-    decompose: str,
-    equality: str,
-    threads: int | None,
-    stratification: str,
-    progress: ProgressGiven,
-    on_violation: str | None,
+    engine: str | EngineChoice = "memory",
+    algorithm: str = "adaptive",
+    decompose: str = "auto",
+    equality: str = "off",
+    threads: int | None = None,
+    stratification: str = "granular",
+    progress: ProgressGiven = None,
+    on_violation: str | None = None,
 ) -> None:
     """Refuse options that are wrong whatever the program and the facts are, before these are read."""
     chosen_threads(engine, threads)

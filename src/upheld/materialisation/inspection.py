@@ -29,7 +29,8 @@ from upheld.materialisation.reports.replay import Replay, does_not_fit, no_relat
 from upheld.materialisation.reports.verification import Compared
 from upheld.materialisation.updates.transaction import Part, refuse_in_transaction
 from upheld.materialisation.versions.views import Rows
-from upheld.store import SavedProgram, other_program
+from upheld.store.feed import SavedProgram
+from upheld.store.programs import other_program
 
 
 class _Explained(Exception):
@@ -132,6 +133,25 @@ class Inspection(Reading):
         if (events[-1].appeared if events else held_before) != now.holds:
             raise FactsError(does_not_fit(known))
         return replace(known, held_before=held_before, events=events)
+
+    def event(self, change: Change, fact: str, row: object = None) -> FactEvent | None:
+        """Return what the last update did to a fact, and why; None if the fact neither appeared nor vanished.
+
+        Called after each update, it finds all of a fact's history, of which `history` remembers the end.
+
+        Args:
+            change: The change of the last update.
+            fact: As for `history`.
+            row: As for `history`.
+
+        >>> m = materialise("q(x) :- p(x).", {"p": [1]})
+        >>> m.event(m.update(insert={"p": [2]}), "q(2)").causes
+        ('p(2) appeared',)
+        """
+        refuse_in_transaction(self._open_transaction, "`event` cannot be asked for")
+        goal, prefixes = self._compile_fact(fact, row)
+        with self._turns.work():
+            return self._last_event(goal, prefixes, change)
 
     def _last_event(self, goal: Fact, prefixes: Mapping[str, str], change: Change) -> FactEvent | None:
         """Return what the last update did to a fact, if it did anything."""

@@ -60,10 +60,13 @@ from upheld.materialisation.updates.sources import Sources
 from upheld.materialisation.updates.transaction import Part, refuse_in_transaction
 from upheld.materialisation.versions.sparql import SparqlStore
 from upheld.materialisation.versions.views import History, not_copied
-from upheld.store import Base, ClaimedFacts, Draft, Store, check_program, digest
-from upheld.store.kept import KeptTable, Shape
+from upheld.store.draft import ClaimedFacts, Draft
+from upheld.store.kept.manifest import Shape
+from upheld.store.kept.table import KeptTable
 from upheld.store.kept.table import check_program as check_table
+from upheld.store.programs import check_program, digest
 from upheld.store.tables import plain_table
+from upheld.store.versions import Base, Store
 
 if TYPE_CHECKING:
     from upheld.compiler.hypertrees.forecast import Forecast

@@ -13,7 +13,7 @@ from upheld.language.ast import Program
 from upheld.language.core import Core, Predicate
 from upheld.language.syntax.files import read_file, read_text, require_program
 from upheld.rdf.rulesets import RULESETS, rules
-from upheld.store import Manifest
+from upheld.store.manifest import Manifest
 
 #: A text that can be the name of something, and not a program: not a directive, and not a comment.
 _WORD = re.compile(r"(?!\.[a-z]+$|//|/\*|#|%)[^\s()\[\]<>\"]+")

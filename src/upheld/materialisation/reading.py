@@ -25,7 +25,7 @@ from upheld.explain import Explainer, Explanation, ProofStep
 from upheld.facts import sql
 from upheld.facts.change import relation_of, unknown_relation
 from upheld.facts.columns import Columns, Row
-from upheld.facts.files import Reader
+from upheld.facts.files.reading import Reader
 from upheld.facts.ingest.by_relation import fitted_facts
 from upheld.facts.relation import Relation, coded_columns, decoded
 from upheld.facts.sql import Parameters

@@ -49,12 +49,14 @@ from upheld.pipeline.sources.arrow import load as load_plain
 from upheld.pipeline.sources.choosing import choose, find, known_names, known_types
 from upheld.pipeline.sources.rows import Table
 from upheld.pipeline.sources.validation import Load, check, quarantined
-from upheld.store import Store, digest
-from upheld.store.kept import KeptTable, Shape
+from upheld.store.kept.manifest import Shape
+from upheld.store.kept.table import KeptTable
+from upheld.store.programs import digest
 from upheld.store.spark.errors import explained
 from upheld.store.spark.files import FileSystem, child
 from upheld.store.spark.versioned_files import AnyFiles
 from upheld.store.tables import plain_table
+from upheld.store.versions import Store
 
 #: Facts are held for seconds: packing them costs more than it saves (2 us a triple).
 _HOLDING = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}

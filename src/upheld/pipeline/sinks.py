@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, quote
 from upheld.pipeline.job import Sink
-from upheld.store import Draft
-from upheld.store.kept import KeptTable, TableDraft
+from upheld.store.draft import Draft
+from upheld.store.kept.draft import TableDraft
+from upheld.store.kept.table import KeptTable
 from upheld.store.spark.files import FileSystem, child, writing_to
 from upheld.store.spark.paths import verbatim
 

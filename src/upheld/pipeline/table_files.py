@@ -14,10 +14,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from upheld.facts.stored import unshared
-from upheld.store import LocalFiles
-from upheld.store.kept import KeptTable, TableDraft
-from upheld.store.kept.draft import MOST_ROWS, read_file
+from upheld.store.files import LocalFiles
+from upheld.store.kept.draft import MOST_ROWS, TableDraft, read_file
 from upheld.store.kept.order import Order, signed
+from upheld.store.kept.table import KeptTable
 
 #: Files of a table for each task that writes some.
 _FILES_PER_TASK = 4

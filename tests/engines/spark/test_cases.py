@@ -11,6 +11,7 @@ from tests.collected.test_souffle import lines, program_in
 from tests.collected.test_update_streams import Relations, hash_of, program_of, rows_of
 from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.cases import requires_cases
+from tests.helpers.runs import run
 
 pytestmark = [requires_cases, pytest.mark.xdist_group("spark")]
 
@@ -28,7 +29,7 @@ SOUFFLE = (
 def test_souffle(cases, spark, case, tmp_path):
     """Every expected file is written, with the expected lines."""
     folder = cases / "souffle" / "run" / case
-    upheld.run(program_in(folder), folder / "facts", tmp_path, engine="spark")
+    run(program_in(folder), folder / "facts", tmp_path, engine="spark")
     expected = {p.name: lines(p) for p in folder.glob("*.csv")}
     assert expected, "a case that expects nothing"
     assert {name: lines(tmp_path / name) for name in expected} == expected

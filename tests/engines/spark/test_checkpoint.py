@@ -10,7 +10,7 @@ import pytest
 import upheld
 from tests.engines.spark.helpers.tasks import Driven
 from upheld.base.errors import UpheldError
-from upheld.store import LocalFiles
+from upheld.store.files import LocalFiles
 
 RULES = """
 .decl edge(x: symbol, y: symbol)

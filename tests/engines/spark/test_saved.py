@@ -19,7 +19,7 @@ from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.persistence import saved_rows
 from upheld.materialisation.persistence.in_tasks import InTasks
 from upheld.materialisation.persistence.saved_rows import SavedRows
-from upheld.store import Store
+from upheld.store.versions import Store
 
 PROGRAM = """
 .decl e(n:number, u:unsigned, f:float, s:symbol)

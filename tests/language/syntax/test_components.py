@@ -8,6 +8,7 @@ import pytest
 
 import upheld
 from tests.helpers.programs.strategies import random_case, within_components
+from tests.helpers.runs import run
 from upheld.base.errors import ProgramError
 from upheld.language.syntax.components import COMPONENT_DEPTH, INSTANCE_COUNT
 from upheld.language.syntax.files import read_text
@@ -216,7 +217,7 @@ def test_directives_within_components(tmp_path):
     """The files of a relation are named like it."""
     (tmp_path / "c.r.facts").write_text("1\n")
     program = ".comp C { .decl r, s(x:number) .input r .output s  s(x) :- r(x). } .init c = C"
-    upheld.run(program, tmp_path, tmp_path)
+    run(program, tmp_path, tmp_path)
     assert (tmp_path / "c.s.csv").read_text() == "1\n"
 
 

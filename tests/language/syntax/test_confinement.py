@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import upheld
+from tests.helpers.runs import run
 from upheld.base.errors import ProgramError
 from upheld.cli import main
 
@@ -54,8 +55,7 @@ def test_confined(case, tmp_path):
     program = written(OUTSIDE[case].format(root=tmp_path))
     before = sorted(Path("else").iterdir())
     calls = [
-        lambda confined: upheld.run(program, "facts", "out", confined=confined),
-        lambda confined: upheld.apply(program, {}, "facts", "out", confined=confined),
+        lambda confined: run(program, "facts", "out", confined=confined),
     ]
     if "output" not in case:
         calls.append(lambda confined: upheld.load(program, "facts", confined=confined))
@@ -79,9 +79,9 @@ def test_what_is_inside_is_used():
     os.symlink("q.facts", "facts/same.facts")
     Path("program/more.dl").write_text('q("more").\n')
     program = written('.include "more.dl"\n.input q(filename="sub/../same.facts")\n.output q(filename="./q.csv")')
-    upheld.run(program, "facts", "out", confined=True)
+    run(program, "facts", "out", confined=True)
     assert Path("out/q.csv").read_text() == "fact\nmore\n"
-    upheld.run(program, "facts", "-", confined=True)
+    run(program, "facts", "-", confined=True)
 
 
 @pytest.mark.parametrize("command", ["run", "apply", "query", "explain", "check"])

@@ -182,11 +182,27 @@ def test_explain_when_needs_updates(folder, given, capsys):
     assert "needs" in capsys.readouterr().err
 
 
-def test_the_history_of_large_updates(folder, monkeypatch):
+def test_the_history_of_large_updates(folder, monkeypatch, capsys):
     """A history over a file of updates has them all, however much each of them changes."""
     monkeypatch.setattr(reports, "FACTS_REMEMBERED", 0)
-    history = upheld.history(folder / "p.dl", "q(1)", folder / "updates.txt", folder)
-    assert events(history) == [(2, False, ("r(1) appeared",)), (3, True, ("r(1) vanished",))]
+    assert explain(folder, "q(1)", "--when", "--updates", str(folder / "updates.txt"), "--json") == 0
+    found = json.loads(capsys.readouterr().out)["events"]
+    told = [(event["update"], event["event"], event["causes"]) for event in found]
+    assert told == [(2, "vanished", ["r(1) appeared"]), (3, "appeared", ["r(1) vanished"])]
+
+
+def test_the_event_of_an_update(monkeypatch):
+    """It is what `history` has of the last update, also of one that is too large to be remembered."""
+    m = upheld.materialise(RULES, FACTS)
+    change = m.update(delete={"edge": [(1, 2)]})
+    event = m.event(change, "path", (1, 3))
+    assert event is not None and event.to_dict() == m.history("path", (1, 3)).events[-1].to_dict()
+    assert m.event(change, "path(2, 3)") is None
+    monkeypatch.setattr(reports, "FACTS_REMEMBERED", 0)
+    event = m.event(m.update(insert={"edge": [(1, 2)]}), "path(1, 3)")
+    assert event is not None and event.appeared and m.history("path(1, 3)").events == ()
+    with m.transaction(), pytest.raises(upheld.UpheldError, match="cannot be asked for"):
+        m.event(change, "path(1, 3)")
 
 
 # -- verification ------------------------------------------------------------------------------------------------------

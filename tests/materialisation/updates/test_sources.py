@@ -15,7 +15,8 @@ from tests.helpers.streams.streams import NAMES
 from upheld import UpheldError, materialise, restore
 from upheld.engines import ENGINES
 from upheld.materialisation.materialisation import Materialisation
-from upheld.store import Store, manifest
+from upheld.store import manifest
+from upheld.store.versions import Store
 
 REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 

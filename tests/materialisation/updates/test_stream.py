@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import upheld
-from tests.runs.test_apply import RULES
+from tests.cli.test_apply import RULES
 from upheld.base.errors import FactsError, UsageError
 from upheld.cli import main
 from upheld.maintain.registry import MARKING
@@ -286,32 +286,26 @@ def test_apply_with_marking(folder, monkeypatch):
         assert applied("--algorithm", algorithm, "--updates", "-") == plain
 
 
-def test_apply_told_of_marks(folder):
-    marks = []
-    upheld.apply(
-        "rules.dl",
-        "updates",
-        algorithm="dred-marking",
-        committed=lambda u, c: marks.append((u.number, c.statistics.marks)),
-    )
-    assert marks == [(1, {"explicit": 1, "derived": 2}), (2, {"explicit": 1, "derived": 2}), (3, {})]
+def test_marks_of_each_commit(folder):
+    """A stream over a file of updates reports the facts that are marked after each commit."""
+    with upheld.load("rules.dl", algorithm="dred-marking") as m:
+        marks = [change.statistics.marks for change in m.stream(upheld.read_updates("updates", m))]
+    assert marks == [{"explicit": 1, "derived": 2}, {"explicit": 1, "derived": 2}, {}]
 
 
 def test_apply_merged(folder):
     """Commits that were made as one have one change, which says so and is an update file still."""
-    told = []
     text = applied("--merge-waiting", "2")
     assert text.splitlines()[0] == "// commits 1 to 2 as one"
     assert text.count("commit.") == 2
-    upheld.apply("rules.dl", "updates", merge_waiting=2, committed=lambda u, c: told.append((u.number, c.updates)))
-    assert told == [(1, (1, 2)), (2, (1, 2)), (3, (3,))]
     m = upheld.materialise(RULES)
     assert len(list(upheld.read_updates("changes", m))) == 2
 
 
-def test_a_failing_commit(folder, capsys):
-    """It is named, and not the next one, which has been looked at; a fault of the file stays its own."""
+@pytest.mark.parametrize("algorithm", ["adaptive", "bf-marking"])
+def test_a_failing_commit(algorithm, folder, capsys):
+    """It is named by its number and its place, and not the next one, which may have been looked at."""
     Path("rules.dl").write_text(".decl n(x:number)\n.decl m(x:number)\nm(10 / x) :- n(x).\n.output m\n")
     Path("updates").write_text("+n(1).\ncommit.\n+n(0).\ncommit.\n-n(0).\ncommit.\n")
-    assert main(["apply", "rules.dl", "--updates", "updates", "--algorithm", "bf-marking"]) == 2
+    assert main(["apply", "rules.dl", "--updates", "updates", "--algorithm", algorithm]) == 2
     assert "updates:3: error: commit 2 could not be applied" in capsys.readouterr().err

@@ -31,7 +31,8 @@ from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.programs import compile_saved
 from upheld.pipeline.job import job_of
 from upheld.pipeline.streaming.batches import Batches
-from upheld.store import LocalFiles, Store
+from upheld.store.files import LocalFiles
+from upheld.store.versions import Store
 
 pytestmark = pytest.mark.xdist_group("spark")
 

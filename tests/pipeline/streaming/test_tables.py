@@ -29,9 +29,11 @@ from upheld.language.core import Predicate
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.programs import compile_saved
 from upheld.pipeline.streaming.batches import Batches
-from upheld.store import LocalFiles, Store
-from upheld.store.kept import KeptTable, Shape
+from upheld.store.files import LocalFiles
+from upheld.store.kept.manifest import Shape
+from upheld.store.kept.table import KeptTable
 from upheld.store.tables import plain_table
+from upheld.store.versions import Store
 
 pytestmark = pytest.mark.xdist_group("spark")
 

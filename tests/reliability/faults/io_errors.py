@@ -17,7 +17,7 @@ from tests.reliability.faults.crashes import PROGRAM, STATE
 from tests.reliability.faults.disk import Disk
 from tests.reliability.programme import Run, goal
 from upheld.materialisation.lifecycle import draft_of
-from upheld.store import Store
+from upheld.store.versions import Store
 
 _ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EDQUOT": errno.EDQUOT}
 

@@ -18,7 +18,7 @@ import upheld
 from tests.reliability.programme import Run, goal
 from upheld.language.core import Fact
 from upheld.materialisation.lifecycle import draft_of
-from upheld.store import Store
+from upheld.store.versions import Store
 
 PROGRAM = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 

@@ -15,7 +15,7 @@ import pytest
 import upheld
 from tests.reliability.programme import Run, goal
 from upheld.materialisation.lifecycle import draft_of
-from upheld.store import Store
+from upheld.store.versions import Store
 
 PROGRAM = """
 .decl works(person:number, team:symbol)

@@ -16,7 +16,7 @@ from tests.reliability.faults.disk import Disk, File
 from tests.reliability.programme import Run, goal
 from upheld.language.core import Fact
 from upheld.materialisation.lifecycle import draft_of
-from upheld.store import Store
+from upheld.store.versions import Store
 
 PROGRAM = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 

@@ -76,7 +76,7 @@ class Embedded:
         import upheld
         from tests.pipeline.streaming import test_stream as streams
         from upheld.materialisation.lifecycle import draft_of
-        from upheld.store import Store
+        from upheld.store.versions import Store
 
         self.names, self.apart = [], r.random() < 0.5
         for minute, (name, text) in enumerate(random_updates(r).items()):
@@ -95,7 +95,7 @@ class Embedded:
         """Return what the state and the feed hold."""
         import upheld
         from tests.pipeline.streaming import test_stream as streams
-        from upheld.store import Store
+        from upheld.store.versions import Store
 
         return Store.open("state").version, upheld.restore(streams.REACH, "state").facts(), streams.feed()
 
@@ -117,7 +117,7 @@ def killed_on_spark(seed: int) -> None:
     """Kill a pipeline at one of its manifests; assert that the next process ends as if it had not been."""
     import upheld
     from tests.pipeline.streaming import test_stream as streams
-    from upheld.store import Store
+    from upheld.store.versions import Store
 
     r = Random(seed)
     with working_folder():

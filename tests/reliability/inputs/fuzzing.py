@@ -29,7 +29,8 @@ from tests.reliability.programme import Run, goal
 from upheld.base.errors import UpheldError
 from upheld.base.limits import memory_in_use
 from upheld.engines import facts_reader
-from upheld.facts.files import Format, read_bytes
+from upheld.facts.files.formats import Format
+from upheld.facts.files.reading import read_bytes
 from upheld.language.core import Predicate
 
 #: Seconds of the processor and bytes that one input may take. A hang is cut off after a few times that.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import upheld
-from upheld.cli.limits import add_limits, limits_of
+from upheld.cli.limits import add_limits
+from upheld.cli.loading import materialised
 from upheld.cli.options import add_evaluation, add_files
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
 
@@ -40,27 +40,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    with _materialised(options, options.old) as old, _materialised(options, options.new) as new:
+    with materialised(options, program=options.old) as old, materialised(options, program=options.new) as new:
         vanished, appeared = list(_only_in(old, new)), list(_only_in(new, old))
         _print("-", old, vanished, options.most)
         _print("+", new, appeared, options.most)
     lost, came = (sum(len(rows) for _, rows in side) for side in (vanished, appeared))
     print(f"facts that appear: {came}, facts that vanish: {lost}")
     return NOTHING_HOLDS if vanished or appeared else SUCCESS
-
-
-def _materialised(options: argparse.Namespace, program: Path) -> upheld.Materialisation:
-    return upheld.load(
-        program,
-        options.facts,
-        engine=options.engine,
-        equality=options.equality,
-        algorithm="rematerialise",
-        limits=limits_of(options),
-        confined=options.confined,
-        progress=sys.stderr.isatty(),
-        on_violation="report",
-    )
 
 
 def _only_in(one: upheld.Materialisation, other: upheld.Materialisation) -> Iterator[tuple[str, list[Row]]]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 import upheld
-from upheld.base.errors import Problem, UsageError
-from upheld.cli.limits import add_limits, limits_of
+from upheld.base.errors import FactsError, Problem, UsageError
+from upheld.cli.limits import add_limits
 from upheld.cli.loading import materialised, restored
-from upheld.cli.options import add_evaluation, add_files, add_program, program_of
+from upheld.cli.options import add_evaluation, add_files, add_program
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
 
 EXAMPLES = """\
@@ -73,20 +72,29 @@ def _history(options: argparse.Namespace) -> int:
         )
         hint = "`upheld apply` applies updates; `upheld explain` without both options explains the facts there are"
         raise UsageError(Problem("bad-argument", f"`{there}` needs {missing}", place=there, hint=hint))
-    history = upheld.history(
-        program_of(options),
-        options.fact,
-        options.updates,
-        options.facts,
-        engine=options.engine,
-        equality=options.equality,
-        limits=limits_of(options),
-        confined=options.confined,
-        progress=sys.stderr.isatty(),
-        state=options.state,
-    )
+    history = _of_feed(options) if options.updates is None else _of_updates(options)
     print(history.to_json() if options.json else history.to_text(options.depth or None))
     return SUCCESS if history.holds else NOTHING_HOLDS
+
+
+def _of_feed(options: argparse.Namespace) -> upheld.FactHistory:
+    with restored(options) as m:
+        history = m.history(options.fact)
+    if history.since_version is None:
+        note = "a state keeps the updates between its versions if it was saved with a feed"
+        hint = "save it with `feed=True`, or run `upheld apply --state DIR --feed`; history begins there"
+        raise FactsError(Problem("no-feed", "this state keeps no feed", place=options.state, note=note, hint=hint))
+    return history
+
+
+def _of_updates(options: argparse.Namespace) -> upheld.FactHistory:
+    """Apply updates, and return the history of the fact in all of them, however many there are."""
+    with materialised(options, "adaptive") as m:
+        first = m.explain(options.fact)
+        changes = (m.update(u.insert, u.delete, replace=u.replace) for u in upheld.read_updates(options.updates, m))
+        events = tuple(event for change in changes if (event := m.event(change, options.fact)) is not None)
+    holds = events[-1].appeared if events else first.holds
+    return upheld.FactHistory(first.fact, first.shortened, holds, first.holds, 1, events)
 
 
 def _levels(text: str) -> int:

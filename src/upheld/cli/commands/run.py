@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-import upheld
+from upheld.base.limits import within
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_evaluation, add_files, add_profile, add_program, add_state, program_of
-from upheld.cli.outcome import check_state, check_violations, finish
+from upheld.cli.loading import loaded, project_of
+from upheld.cli.options import add_evaluation, add_files, add_profile, add_program, add_state
+from upheld.cli.outcome import finish
 
 EXAMPLES = """\
 upheld run reach.dl -F facts -D out
@@ -26,24 +27,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    check_violations(options)
-    check_state(options)
-    # Once `done` has a value, Ctrl-C finds the outputs written.
-    options.done = upheld.run(
-        program_of(options),
-        options.facts,
-        options.output,
-        engine=options.engine,
-        decompose=options.decompose,
-        equality=options.equality,
-        limits=limits_of(options),
-        threads=options.threads,
-        confined=options.confined,
-        progress=sys.stderr.isatty(),
-        profile=options.profile,
-        on_violation=options.on_violation,
-        state=options.state,
-        edited=options.edited,
-        feed=options.feed,
-    )
-    return finish(options, options.done, sys.stdout)
+    limits = limits_of(options)
+    with within(limits):
+        project = project_of(options, limits)
+        algorithm = "rematerialise" if options.state is None else "adaptive"  # nothing is updated unless it is saved
+        with loaded(project, options, algorithm, limits, sys.stderr.isatty()) as m:
+            return finish(options, project, m, sys.stdout)

@@ -12,7 +12,7 @@ from upheld.base.errors import FactsError, Problem, are_paths, is_path, require
 from upheld.base.threads import ONE_THREAD, Threads
 from upheld.facts.change import unknown_relation
 from upheld.facts.columns import Row
-from upheld.facts.files import Reader
+from upheld.facts.files.reading import Reader
 from upheld.facts.files.side_by_side import read_side_by_side
 from upheld.facts.ingest import facts_of
 from upheld.facts.ingest.fitting import are_plain

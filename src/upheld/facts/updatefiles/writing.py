@@ -11,6 +11,7 @@ from typing import TextIO
 
 from upheld.base.errors import FactsError, Problem
 from upheld.base.interruptions import uninterrupted
+from upheld.facts.change import Change
 from upheld.facts.columns import Row
 from upheld.facts.files.replacement import unwritable
 from upheld.facts.relation import Relation
@@ -53,12 +54,24 @@ def transaction_text(delete: Iterable[Relation], insert: Iterable[Relation]) -> 
 
 
 class ChangeFile:
-    """A file that whole transactions are added to, from when it is entered on; or a stream that others look after.
+    """An update file that changes are added to in a `with` block, each as a transaction; or an open text file.
 
     A file never ends within a transaction: what could not be written whole is taken back.
+
+    Args:
+        target: Path of the file, or an open text file, which is not closed.
+        relations: Names of the relations whose changes are written; by default all.
+
+    >>> import sys, upheld
+    >>> m = upheld.materialise("path(x, y) :- edge(x, y).", {"edge": [(1, 2)]})
+    >>> with ChangeFile(sys.stdout, ["path"]) as changes:
+    ...     changes.write(m.update(insert={"edge": [(2, 3)]}))
+    +path(2, 3).
+    commit.
     """
 
-    def __init__(self, target: str | Path | TextIO):
+    def __init__(self, target: str | Path | TextIO, relations: Sequence[str] | None = None):
+        self._relations = relations
         self._path: Path | None = None
         self._stream: TextIO | None = None
         self._file: FileIO | None = None
@@ -86,8 +99,16 @@ class ChangeFile:
                 raise FactsError(unwritable(self._path, error)) from None
         return self
 
-    def write(self, text: str) -> None:
-        """Add a transaction, so that others can read it now."""
+    def write(self, change: Change) -> None:
+        """Add a change, so that others can read it now. The change of several updates says which they are.
+
+        Args:
+            change: The change of an update, or of several as one.
+        """
+        names = list(change.inserted) if self._relations is None else self._relations
+        text = transaction_text([change.deleted[n] for n in names], [change.inserted[n] for n in names])
+        if len(change.updates) > 1:
+            text = f"// commits {change.updates[0]} to {change.updates[-1]} as one\n{text}"
         if self._file is not None:
             self._append(self._file, text.encode())
             return

@@ -22,7 +22,8 @@ from upheld.language.atom_patterns import pattern_of
 from upheld.language.core import Core, Predicate
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import State
-from upheld.store import Draft, Parted, SavedBooks
+from upheld.store.draft import Draft, Parted
+from upheld.store.manifest import SavedBooks
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Protocol
 from upheld.facts.change import Change
 from upheld.facts.relation import Relation
 from upheld.language.core import Predicate
-from upheld.store import Draft, Parted
+from upheld.store.draft import Draft, Parted
 
 
 class Facts(Protocol):

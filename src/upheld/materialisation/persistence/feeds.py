@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import FactsError, Problem, UsageError, warn
+from upheld.base.errors import Problem, UsageError, warn
 from upheld.facts.change import ByRelation, Change
 from upheld.facts.columns import Columns, Row
 from upheld.language.core import Core
 from upheld.materialisation.versions.views import net
-from upheld.store import Draft, FeedStep, SavedProgram, Segment, Store, read_feed
+from upheld.store.draft import Draft
+from upheld.store.feed import FeedStep, SavedProgram, Segment, read_feed
+from upheld.store.versions import Store
 
 #: Facts of a change that hold on to their own codes alone. More of them would hold on to the rows of whole tables.
 FEW = 256
@@ -206,10 +208,3 @@ def _begun_anew(draft: Draft) -> Problem:
     note = "these facts do not go on from the last version, so the updates that lie between are not known"
     hint = "restore the last version and update that to continue its feed"
     return Problem("feed-begun-anew", message, place=draft.store.folder, note=note, hint=hint, severity="warning")
-
-
-def no_feed(folder: str) -> FactsError:
-    """Return the error of a state whose updates were not kept."""
-    note = "a state keeps the updates between its versions if it was saved with a feed"
-    hint = "save it with `feed=True`, or run `upheld apply --state DIR --feed`; history begins there"
-    return FactsError(Problem("no-feed", "this state keeps no feed", place=folder, note=note, hint=hint))

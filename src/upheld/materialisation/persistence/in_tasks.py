@@ -19,7 +19,7 @@ from upheld.language.core import Predicate
 from upheld.materialisation.persistence import saved_rows
 from upheld.materialisation.persistence.facts import Facts
 from upheld.materialisation.persistence.saved_rows import path_for_all
-from upheld.store import Parted
+from upheld.store.draft import Parted
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Self
 
 from upheld.base.errors import FactsError, Problem, UsageError, quote
 from upheld.facts.change import Change
-from upheld.store.kept import KeptTable, TableDraft
+from upheld.store.kept.draft import TableDraft
+from upheld.store.kept.table import KeptTable
 
 
 class KeptTables:

@@ -20,7 +20,9 @@ from upheld.facts.change import ByRelation, Change
 from upheld.facts.columns import Columns, Row
 from upheld.facts.stored import StoredFacts
 from upheld.language.core import Core
-from upheld.store import Base, Draft, Files, LocalFiles, Store
+from upheld.store.draft import Draft
+from upheld.store.files import Files, LocalFiles
+from upheld.store.versions import Base, Store
 
 #: Facts by relation, of which it is known how many there are.
 Sized = list[tuple[str, Columns | StoredFacts | list[Row]]]

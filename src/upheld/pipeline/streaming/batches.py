@@ -30,9 +30,11 @@ from upheld.pipeline.job import Sink
 from upheld.pipeline.run import by_default, feeds_of, outputs_noted
 from upheld.pipeline.sinks import FEED, feed_text, staged
 from upheld.pipeline.streaming.updates import in_groups, together
-from upheld.store import Draft, Store
-from upheld.store.kept import KeptTable, TableDraft
+from upheld.store.draft import Draft
+from upheld.store.kept.draft import TableDraft
+from upheld.store.kept.table import KeptTable
 from upheld.store.spark.files import child
+from upheld.store.versions import Store
 
 if TYPE_CHECKING:
     import pyarrow

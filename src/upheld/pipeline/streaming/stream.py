@@ -40,11 +40,12 @@ from upheld.pipeline.run import (
 from upheld.pipeline.sinks import version_of_feed
 from upheld.pipeline.streaming.batches import Batches, Version
 from upheld.pipeline.streaming.updates import Updates, find
-from upheld.store import Draft, Store
-from upheld.store.kept import KeptTable
+from upheld.store.draft import Draft
+from upheld.store.kept.table import KeptTable
 from upheld.store.spark.failures import explained_failures
 from upheld.store.spark.files import FileSystem
 from upheld.store.tables import plain_table
+from upheld.store.versions import Store
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem
-from upheld.store import Checksum
+from upheld.store.files import Checksum
 from upheld.store.spark.gateway import Gateway
 from upheld.store.spark.paths import verbatim
 

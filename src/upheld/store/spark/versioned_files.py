@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from upheld.store import Checksum, Files, LocalFiles
+from upheld.store.files import Checksum, Files, LocalFiles
 from upheld.store.spark.files import FileSystem
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from upheld.base.threads import ONE_THREAD, Threads
 from upheld.engines.memory.files import parts, reader
 from upheld.engines.memory.files.reader import columns_in, parsed
 from upheld.facts.columns import Columns, Texts
-from upheld.facts.files import Format, read_bytes, rows_in
+from upheld.facts.files.formats import Format
+from upheld.facts.files.reading import read_bytes, rows_in
 
 PATH = Path("r.facts")
 TYPES = ("number", "unsigned", "float", "symbol", "term")

@@ -10,7 +10,8 @@ from tests.engines.memory.storage.test_codec import COLUMN_VALUES, TYPES, coded
 from upheld.base.threads import Threads
 from upheld.engines.memory.files import writer
 from upheld.engines.memory.files.writer import WORTH_A_KERNEL, columns_text, lines
-from upheld.facts.files import Format, facts_text
+from upheld.facts.files.formats import Format
+from upheld.facts.files.writing import facts_text
 from upheld.facts.relation import Relation
 
 

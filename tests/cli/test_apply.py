@@ -1,4 +1,4 @@
-"""`upheld apply` and `upheld.apply`: outputs, changes after each transaction, verification, and what may fail."""
+"""`upheld apply`: outputs, changes after each transaction, verification, and what may fail."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import struct
 import subprocess
 import sys
 import termios
+from contextlib import nullcontext
+from importlib import import_module
 from io import FileIO, StringIO
 from pathlib import Path
 from random import Random
@@ -22,7 +24,6 @@ from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.facts.updatefiles import transaction_text
 from upheld.maintain.registry import ALGORITHMS
-from upheld.runs import apply as applying
 
 RULES = """\
 .decl edge(x:symbol, y:symbol)
@@ -172,19 +173,26 @@ def test_warnings_and_sizes(capsys):
 # -- from Python ------------------------------------------------------------------------------------------------------
 
 
-def test_apply_from_python():
-    """Tables in memory, changes to a stream, and a function that is told of each transaction."""
+def test_the_same_from_python():
+    """Tables in memory, changes to a stream, outputs and a saved state."""
     table = pandas.DataFrame({"op": ["+", "-", "+"], "commit": [1, 1, 2], "x": ["c", "a", "a"], "y": ["d", "b", "b"]})
-    told: list[tuple[upheld.Update, upheld.Change]] = []
+    project = upheld.Project("rules.dl", output="out", state="state")
     stream = StringIO()
-    done = upheld.apply(
-        "rules.dl", {"edge": table}, output="out", changes=stream, committed=lambda u, c: told.append((u, c))
-    )
+    with project.load() as m, upheld.ChangeFile(stream, project.outputs) as changes:
+        for update in upheld.read_updates({"edge": table}, project):
+            changes.write(m.update(update.insert, update.delete))
+        assert (project.save(m), project.write(m)) == (1, ("", []))
     assert stream.getvalue() == CHANGES.replace("commit.\ncommit.\n", "commit.\n")
     assert not stream.closed
-    assert len(done.materialisation["path"]) == 6
-    assert [update.number for update, _ in told] == [1, 2]
-    assert told[1][1].inserted["path"].to_rows() == [("a", "b"), ("a", "c"), ("a", "d")]
+    assert outputs() == {"path.csv": PATHS}
+    with project.load() as m:
+        assert len(m["path"]) == 6 and project.save(m) == 1  # nothing has changed
+    assert (project.relations, project.outputs) == (("edge", "path"), ("path",))
+    assert upheld.Project("rules.dl").save(m) is None
+    with upheld.ChangeFile(stream) as changes:
+        changes.write(m.update(delete={"edge": [("c", "d")]}))
+    lost = ['-edge("c", "d").', '-path("a", "d").', '-path("b", "d").', '-path("c", "d").', "commit."]
+    assert stream.getvalue().splitlines()[-5:] == lost
 
 
 def test_read_updates():
@@ -233,11 +241,12 @@ def test_changes_reproduce_the_outputs(engine, seed):
     Path("updates").write_text(text, newline="")
     # The copy starts from what the rules derive from nothing.
     start = written({name: relation.to_rows() for name, relation in all_of(upheld.load("rules.dl")).items()}, empty)
-    options = dict(engine=engine, algorithm=list(ALGORITHMS)[seed // 2])
-    done = upheld.apply("rules.dl", "updates", output="out", changes="changes", verify=True, **options)
+    options = ["--engine", engine, "--algorithm", list(ALGORITHMS)[seed // 2], "-D", "out"]
+    assert apply("--changes", "changes", "--verify", *options) == 0
+    done = outputs()
     Path("replayed").write_text(transaction_text([], start) + Path("changes").read_text(), newline="")
-    copy = upheld.apply("copy.dl", "replayed", output="out", changes="again", **options)
-    assert all_of(copy.materialisation) == all_of(done.materialisation)
+    assert main(["apply", "copy.dl", "--updates", "replayed", "--changes", "again", *options]) == 0
+    assert outputs() == done
     assert Path("again").read_text() == transaction_text([], start) + Path("changes").read_text()
 
 
@@ -275,17 +284,17 @@ updates:1: error: after commit 1 the reported insertions differ from recomputati
 
 def test_verify_finds_what_is_too_much(monkeypatch, capsys):
     """The first facts of each side are shown, and how many more there are. Commits before are in the changes."""
-    recompute = applying.materialise_core
+    recompute = upheld.Materialisation._copy_with
     kept = {"c", "d"}
 
-    def forgetful(core, facts, **options):
+    def forgetful(m, facts):
         """From the second time on, without the edges from here and with one more."""
         given = {name: set(rows) for name, rows in facts}
         if ("a", "b") in given["edge"]:
             given["edge"] = {row for row in given["edge"] if row[0] in kept} | {("x", "y")}
-        return recompute(core, given.items(), **options)
+        return recompute(m, given.items())
 
-    monkeypatch.setattr(applying, "materialise_core", forgetful)
+    monkeypatch.setattr(upheld.Materialisation, "_copy_with", forgetful)
     assert apply("--verify", "--changes", "changes") == 2
     message = capsys.readouterr().err
     assert message.startswith("updates:5: error: after commit 3 the facts differ from recomputation [veri")
@@ -346,13 +355,11 @@ def test_limits(capsys):
 def test_interrupt(monkeypatch, capsys):
     """Stopped from the keyboard: no outputs, and the changes of what is done."""
 
-    def interrupted(update, change):
+    def interrupted(commits):
         raise KeyboardInterrupt
 
-    applied = upheld.apply
-    monkeypatch.setattr(
-        upheld, "apply", lambda *given, **options: applied(*given, **options | {"committed": interrupted})
-    )
+    line = lambda shown: nullcontext((None, interrupted))  # noqa: E731
+    monkeypatch.setattr(import_module("upheld.cli.commands.apply"), "commits_line", line)
     assert apply("--changes", "changes") == 130
     assert capsys.readouterr() == ("", "interrupted: no outputs were written\n")
     assert outputs() == {}
@@ -489,9 +496,8 @@ def test_changes_to_a_stream_that_fails():
             raise OSError(28, "No space left on device")
 
     with pytest.raises(upheld.UpheldError) as caught:
-        upheld.apply("rules.dl", "updates", ".", "out", changes=Stream())
+        upheld.ChangeFile(Stream()).write(upheld.load("rules.dl").update())
     assert caught.value.slugs == ("unwritable-file",)
-    assert outputs() == {}
 
 
 def test_unknown_algorithm(capsys):

@@ -16,8 +16,8 @@ from upheld.compiler.strata import Stratification, Stratum, stratify
 from upheld.language.ast import Program
 from upheld.language.core import Core, Rule
 from upheld.language.syntax.confinement import outside
+from upheld.materialisation.directives import compile_with_formats
 from upheld.materialisation.programs import parse
-from upheld.runs.directives import compile_with_formats
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,9 +134,7 @@ def check(
 def _check_paths(core: Core) -> None:
     """Refuse directives whose files a confined run would refuse, where its folders are the current one."""
     named = [(d, name) for d in core.directives for option, name in d.options if option in ("filename", "dbname")]
-    found = [outside(Path(name), Path(), d.span) for d, name in named]
-    problems = [problem for problem in found if problem is not None]
-    if problems:
+    if problems := [p for d, name in named if (p := outside(Path(name), Path(), d.span)) is not None]:
         raise ProgramError(problems)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import upheld
 from tests.engines.memory.files.test_reader import small_parts
+from tests.helpers.runs import run
 from upheld.base.errors import FactsError, LimitReached
 from upheld.engines.memory.files import reader, writer
 from upheld.facts.files import side_by_side, writing
@@ -61,7 +62,9 @@ def test_runs(facts, tmp_path):
     for threads in THREADS:
         output = tmp_path / f"output-{threads}"
         output.mkdir()
-        m = upheld.run(PROGRAM, facts, output, threads=threads).materialisation
+        project = upheld.Project(PROGRAM, facts, output)
+        m = project.load(threads=threads)
+        project.write(m)
         tables = {name: table.rows[: table.n].tolist() for name, table in m._engine.tables.items()}
         found.append((tables, {path.name: path.read_bytes() for path in output.iterdir()}))
     assert len(found[0][1]) == 3
@@ -113,7 +116,7 @@ def test_outputs_that_cannot_be_written(facts, tmp_path, threads):
     for name in ("both.csv.gz", "both.csv", "again.csv"):
         (output / name).mkdir()
     with pytest.raises(FactsError) as caught:
-        upheld.run(PROGRAM, facts, output, threads=threads)
+        run(PROGRAM, facts, output, threads=threads)
     assert [Path(problem.place or "").name.split(".")[0] for problem in caught.value.problems] == ["both", "again"]
     assert (output / "pair.csv").read_text() == "old"
 

@@ -18,7 +18,8 @@ import pytest
 import upheld
 from upheld.base.errors import FactsError
 from upheld.cli import main
-from upheld.facts.files import Format, Output, write_all
+from upheld.facts.files.formats import Format
+from upheld.facts.files.writing import Output, write_all
 
 #: Every function by which outputs are written, put in their places, put back and cleared away.
 OPERATIONS = ((io, "open"), *((os, name) for name in ("open", "fsync", "link", "rename", "replace", "unlink", "chmod")))

@@ -1,1 +1,0 @@
-"""Programs run as their directives ask: `run`, `apply` and `check`."""
