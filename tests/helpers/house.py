@@ -1,8 +1,8 @@
 """Figures of the source tree: `python -m tests.helpers.house FOLDER...` prints a column for each `src/upheld`.
 
 A second table has the files, lines and lines of imports of each room. Compare two versions with
-`git worktree add ../before COMMIT` and `python -m tests.helpers.house ../before/src/upheld src/upheld`. For the length of `make test`, run
-`make test ARGS="--junitxml=tests.xml"` in each and add `--tests ../before/tests.xml tests.xml`.
+`git worktree add ../before COMMIT` and `python -m tests.helpers.house ../before/src/upheld src/upheld`. For the length
+of `make test`, run `make test ARGS="--junitxml=tests.xml"` in each and add `--tests ../before/tests.xml tests.xml`.
 """
 
 from __future__ import annotations
