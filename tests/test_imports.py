@@ -158,6 +158,9 @@ SHAPELESS = {"utils.py", "util.py", "helpers.py", "common.py", "misc.py"}
 #: The most modules in a folder: a reader sees at a glance what a room has.
 MOST_FILES = 16
 
+#: The lines of a file that does not stand alone with one user.
+SMALL = 40
+
 PACKAGE = ROOT / "src" / "upheld"
 
 
@@ -390,6 +393,31 @@ def test_the_rules_are_enforced(
     assert [found.name for found in imports_of(written) if not is_allowed(found)] == expected
 
 
+@pytest.mark.parametrize("room", sorted(room for room in MAY_IMPORT if (PACKAGE / room).is_dir()))
+def test_an_import_planted_in_a_room_is_refused(room: str) -> None:
+    """A room imports no room that its row does not name, and no package."""
+    file, others = PACKAGE / room / "planted.py", SURFACE | {"cli"}
+    refused = {other for other in others if not is_allowed(Import(file, 1, room, f"upheld.{other}.planted"))}
+    assert refused == others - MAY_IMPORT[room][0] - {room}
+    assert not is_allowed(Import(file, 1, room, "scipy.sparse"))
+
+
+@pytest.mark.parametrize("room", FLOORS)
+def test_an_import_that_runs_upwards_is_refused(room: str) -> None:
+    """In a room with floors no file imports a higher floor, or a file or folder beside it on its own."""
+    floors = floors_of(room)
+    for height, floor in enumerate(floors):
+        for unit in floor:
+            targets = [other for others in floors[height:] for other in others if other != unit]
+            planted = (Import(PACKAGE / room / f"{unit}.py", 1, "", f"{dotted(room)}.{target}") for target in targets)
+            assert [str(found) for found in planted if goes_down(found)] == []
+
+
+def dotted(room: str) -> str:
+    """Return the name by which a room is imported."""
+    return f"upheld.{room.replace('/', '.')}"
+
+
 def test_public_names_need_no_optional_package() -> None:
     """Public names can be imported where every optional package is missing, and load nothing heavy."""
     program = f"""
@@ -421,7 +449,15 @@ def test_file_names_say_what_is_inside() -> None:
     assert [str(file.relative_to(ROOT)) for file in FILES if file.name in SHAPELESS] == []
 
 
-@pytest.mark.parametrize("tree", ["src", "tests", "benchmarks"])
+def test_no_small_file_has_a_single_user() -> None:
+    """A file is worth opening: a small one lives with its user. Commands have a file each, as the help lists them."""
+    users = Counter(target for targets in file_graph().values() for target in targets)
+    files = (file for file in FILES if not file.name.startswith("__") and file.parent.name != "commands")
+    small = (file for file in files if len(file.read_text(encoding="utf-8").splitlines()) <= SMALL)
+    assert [str(file.relative_to(PACKAGE)) for file in small if users[file] < 2] == []
+
+
+@pytest.mark.parametrize("tree", ["src", "tests", "benchmarks", "experiments"])
 def test_no_folder_has_many_files(tree: str) -> None:
     """A folder that grows beyond a glance gets rooms."""
     files = (file for file in (ROOT / tree).rglob("*.py") if ".venv" not in file.parts)
