@@ -1,1 +1,1 @@
-"""What every run shares: errors, places in texts, limits, statistics, interruptions, turns and pages."""
+"""The basis of every run: errors, places in texts, limits, statistics, interruptions, turns and pages."""

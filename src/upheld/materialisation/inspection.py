@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet
-from upheld.base.errors import FactsError, VerificationFailed, count
+from upheld.base.errors import FactsError, VerificationFailed, count, require
 from upheld.base.interruptions import interrupted_once
 from upheld.compiler.edits import exchanged, without_unread
 from upheld.compiler.equality.equality import with_equality
@@ -148,6 +148,7 @@ class Inspection(Reading):
         >>> m.event(m.update(insert={"p": [2]}), "q(2)").causes
         ('p(2) appeared',)
         """
+        require(isinstance(change, Change), "change", "an `upheld.Change`", change)
         refuse_in_transaction(self._open_transaction, "`event` cannot be asked for")
         goal, prefixes = self._compile_fact(fact, row)
         with self._turns.work():

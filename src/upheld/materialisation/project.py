@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from upheld.base.errors import Problem, ProgramError, UpheldError, check_folder, count, is_path, require, warn
 from upheld.base.limits import limited
@@ -24,7 +24,6 @@ from upheld.facts.files.writing import Output, Writer, facts_text, stdout_text, 
 from upheld.facts.rdf.formats import format_of, is_rdf
 from upheld.facts.rdf.reading import read as read_rdf
 from upheld.facts.rdf.writing import prepared, statements_text
-from upheld.facts.updatefiles import Update, updates_of
 from upheld.language.ast import Directive, Program
 from upheld.language.core import Predicate
 from upheld.language.syntax.confinement import outside
@@ -35,6 +34,9 @@ from upheld.materialisation.directives import compile_with_formats
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.record import open_state
 from upheld.materialisation.programs import parse
+
+if TYPE_CHECKING:
+    from upheld.facts.updatefiles import Update
 
 #: Maximum number of violations that are reported individually.
 VIOLATIONS_SHOWN = 5
@@ -391,7 +393,10 @@ def read_updates(updates: object, m: Materialisation | Project) -> Iterator[Upda
     <Update 1: +1 edge> [('b', 'c')] []
     <Update 2: -1 edge> [] [('a', 'b')]
     """
+    from upheld.facts.updatefiles import updates_of  # which a run without updates does not need
+
     if isinstance(m, Project):
         return updates_of(updates, m._predicates)
+    require(isinstance(m, Materialisation), "m", "an `upheld.Materialisation`, or an `upheld.Project`", m)
     relations = (m[name] for name in m.relations)
     return updates_of(updates, {r.name: Predicate(r.name, r.columns, r.stored_types) for r in relations})

@@ -289,7 +289,7 @@ def test_apply_with_marking(folder, monkeypatch):
 def test_marks_of_each_commit(folder):
     """A stream over a file of updates reports the facts that are marked after each commit."""
     with upheld.load("rules.dl", algorithm="dred-marking") as m:
-        marks = [change.statistics.marks for change in m.stream(upheld.read_updates("updates", m))]
+        marks = [change.statistics.marks for change in m.stream(list(upheld.read_updates("updates", m)))]
     assert marks == [{"explicit": 1, "derived": 2}, {"explicit": 1, "derived": 2}, {}]
 
 

@@ -34,19 +34,9 @@ BACK = {"delete": INSERT, "insert": {**DELETE, "edge": [row for row in DELETE["e
 #: Kernels that are compiled in a second or less.
 QUICK = ("flags.select", "flags.set_bits", "flags.clear_bits", "rows.gather", "rows.make_rows")
 MODULES = (
-    *(f"kernels.{name}" for name in ("hashing", "rows", "flags", "pairs", "counts", "indexes", "copies", "groups")),
-    *(
-        f"rounds.{name}"
-        for name in (
-            "tables",
-            "instances",
-            "interpreter",
-            "many_rules",
-            "levels.agenda",
-            "levels.kernel",
-            "classes.kernel",
-        )
-    ),
+    *(f"kernels.{name}" for name in ("hashing", "rows", "flags", "pairs", "counts", "indexes", "groups")),
+    *(f"bytecode.{name}" for name in ("tables", "instances", "many_rules")),
+    *(f"rounds.{name}" for name in ("interpreter", "levels.agenda", "levels.kernel", "classes.kernel")),
     "storage.dictionary",
 )
 

@@ -252,7 +252,7 @@ def test_compiled_in_the_middle_of_an_update(last):
 def test_compiled_before_a_module_is_imported():
     """A module that is imported later has compiled kernels, and functions that these can call, at once."""
     early = "from upheld.engines.memory.kernels.jit import compile_kernels\ncompile_kernels()\n"
-    late = "from upheld.engines.memory.rounds import tables\nfrom upheld.engines.memory.kernels import rows\n"
+    late = "from upheld.engines.memory.bytecode import tables\nfrom upheld.engines.memory.kernels import rows\n"
     assert in_a_process(f"{early}{late}print(type(tables.number), hasattr(rows.find_or_add, 'py_func'))").endswith(
         "_Intrinsic'> True"
     )

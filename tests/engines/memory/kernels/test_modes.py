@@ -26,7 +26,7 @@ KERNELS = [
 #: What is of use in one mode only.
 MORE = {
     "NUMBA_DISABLE_JIT": [
-        str(HERE / "codegen" / "source_in_plain_python.py"),
+        str(HERE / "joins" / "source_in_plain_python.py"),
         *(str(HERE / "rounds" / f"test_{name}.py") for name in ("driver", "levels")),
     ]
 }

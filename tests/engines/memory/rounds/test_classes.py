@@ -20,7 +20,7 @@ from tests.helpers.streams.equality_streams import (
 from upheld.compiler.equality.equality import SAME_AS
 from upheld.engines.memory.bytecode import many_rules
 from upheld.engines.memory.bytecode.records import OUTCOME, ROUNDS, TOO_LARGE
-from upheld.engines.memory.rounds.classes import code, connection_kernel, connections, driver, kernel
+from upheld.engines.memory.rounds.classes import code, connection_kernel, connections, driver, kernel, records
 from upheld.materialisation.materialisation import Materialisation
 
 FUNCTIONAL = "[?y, owl:sameAs, ?z] :- [?x, :R, ?y], [?x, :R, ?z]."
@@ -44,7 +44,7 @@ class Rounds:
 
         def call(*arguments):
             function(*arguments)
-            state = next(a for a in arguments if getattr(a, "shape", ()) == (driver.STATE_FIELDS,))
+            state = next(a for a in arguments if getattr(a, "shape", ()) == (records.STATE_FIELDS,))
             self.done += int(state[ROUNDS])
             self.left += state[OUTCOME] == TOO_LARGE
 
