@@ -16,13 +16,7 @@ SOURCE = ROOT / "src"
 
 #: What a run of a small program has no use for.
 NOT_FOR_A_RUN = (
-    *(
-        "experiments",
-        "upheld.pipeline",
-        "upheld.engines.spark",
-        "upheld.engines.spark",
-        "upheld.engines.reference",
-    ),
+    *("experiments", "upheld.pipeline", "upheld.engines.spark", "upheld.engines.reference"),
     *("upheld.compiler.hypertrees.deciding", "upheld.compiler.hypertrees.search"),
     *("upheld.materialisation.reports.check", "upheld.facts.updatefiles"),
     *("numba", "llvmlite", "pandas", "pyarrow", "pyspark", "pyoxigraph", "duckdb", "polars", "re2"),
