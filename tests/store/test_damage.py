@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 import upheld
-from upheld.store.programs import _digest_of_format_1
-from upheld.store.versions import Store
 
 REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 
@@ -120,39 +118,6 @@ def test_a_version_that_is_not_there(tmp_path):
     assert error.slugs == ("missing-version",)
     assert "the saved versions are 1, 2" in str(error)
     assert refused(tmp_path / "nowhere", version=1).slugs == ("missing-version",)
-
-
-def test_states_of_the_first_format(tmp_path):
-    """A state without checksums opens, by the program as it was written then; its next version has them."""
-    m = small((1, 2))
-    m.save(tmp_path)
-    path = tmp_path / "manifest-000001.json"
-    content = json.loads(path.read_text())
-    for name in ("sha256", "checksums", "parent"):
-        del content[name]
-    content |= {"format": 1, "program": _digest_of_format_1(m._written, "off")}
-    path.write_text(json.dumps(content))
-    again = upheld.restore(REACH, tmp_path, engine="reference")
-    assert again.facts() == m.facts()
-    from upheld.materialisation.lifecycle import draft_of
-
-    store = Store.open(tmp_path)
-    assert draft_of(again, store, again.update(insert={"edge": [(2, 3)]})).commit() == 2
-    last = Store.open(tmp_path).last()
-    assert last.is_summed and last.checksums.keys() == last.files()
-    assert restored(tmp_path) == {(1, 2), (2, 3)}
-    assert again._base is not None and m.save(tmp_path / "elsewhere") == 1
-
-
-def test_a_state_of_the_first_format_with_a_file_missing(tmp_path):
-    m = small((1, 2))
-    m.save(tmp_path)
-    path = tmp_path / "manifest-000001.json"
-    content = json.loads(path.read_text())
-    del content["sha256"], content["checksums"]
-    path.write_text(json.dumps(content | {"format": 1, "program": _digest_of_format_1(m._written, "off")}))
-    next(tmp_path.rglob("*.explicit.parquet")).unlink()
-    assert refused(tmp_path).slugs == ("missing-file",)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 import upheld
 from tests.helpers.streams.streams import Recomputed, assert_recomputed
-from tests.store.test_versions import rewrite, taken_over
+from tests.store.test_versions import taken_over
 from upheld.cli import main
 from upheld.materialisation.materialisation import Materialisation
 
@@ -112,15 +112,6 @@ def test_refused_with_rewriting(tmp_path):
     upheld.materialise(rules, equality="rewrite").save(tmp_path)
     assert slugs_of(other, tmp_path, equality="rewrite") == ("fixed-rules",)
     assert slugs_of(other, tmp_path, equality="axioms") == ("other-program",)
-
-
-def test_a_state_without_the_text_of_its_program(tmp_path):
-    """States of earlier releases open with their own program; saved again, they open with an edited one."""
-    upheld.materialise(REACH, {"edge": [(1, 2)]}).save(tmp_path)
-    rewrite(tmp_path, lambda content: (content["checksums"].pop(content["source"]), content.pop("source")))
-    assert slugs_of(HOPS, tmp_path) == ("no-program-text",)
-    upheld.restore(REACH, tmp_path).save(tmp_path)
-    assert upheld.restore(HOPS, tmp_path, edited=True)["path"].to_set() == {(1, 2)}
 
 
 def test_damaged_text(tmp_path):

@@ -148,15 +148,11 @@ def test_nodes_of_a_decomposition_are_restored(tmp_path):
     assert m.facts() == again.facts() == plain.facts()
 
 
-@pytest.mark.parametrize("how", ["none", "another format"])
-def test_states_without_books(tmp_path, how):
-    """A state of a release that kept no books, or others, is derived anew, and has books from its next version on."""
+def test_states_without_books(tmp_path):
+    """A state without bookkeeping is derived anew, and has some from its next version on."""
     m = upheld.materialise(REACH, {"edge": [(1, 2), (2, 3)]})
     m.save(tmp_path)
-    if how == "none":
-        rewrite(tmp_path, lambda content: content.pop("books"))
-    else:
-        rewrite(tmp_path, lambda content: content.update(books={"format": 99}))
+    rewrite(tmp_path, lambda content: content.update(books=None))
     again = upheld.restore(REACH, tmp_path)
     assert again.facts() == m.facts() and not taken_over(again)
     record(again, again.update(insert={"edge": [(3, 4)]}), Store.open(tmp_path))
@@ -319,6 +315,12 @@ def _break(folder: Path, how: str) -> None:
             manifest.write_text("{")
         case "another format":
             manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 99'))
+        case "an older format":
+            manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 1'))
+        case "no checksum of its own":
+            manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"sha256": None}))
+        case "no program":
+            rewrite(folder, lambda content: content.update(source=None))
         case "another version":
             manifest.rename(folder / "manifest-000002.json")
         case "no list":
@@ -349,6 +351,9 @@ def _break(folder: Path, how: str) -> None:
         ("no manifest", "missing-state", "this folder has no saved materialisation", ""),
         ("no JSON", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
         ("another format", "bad-state", "the manifest has the format 99", "/manifest-000001.json"),
+        ("an older format", "bad-state", "the manifest has the format 1", "/manifest-000001.json"),
+        ("no checksum of its own", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
+        ("no program", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
         ("another version", "bad-state", "this is not the manifest of version 2", "/manifest-000002.json"),
         ("no list", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
         ("other sizes", "bad-state", "`path` has 3 facts where 9 were saved", ""),

@@ -313,14 +313,8 @@ def _is_saved(program: Program, saved: Manifest, equality: str) -> bool:
 
 def _edited(program: Program, store: Store, saved: Manifest, *, equality: str, **options: Any) -> Materialisation:
     """Return the materialisation of one version with the rules of another program."""
-    written = store.program()
-    if written is None:
-        message = f"version {saved.version} does not have the text of its program"
-        note = "it was saved by a release that did not save the text, so the difference of the programs is not known"
-        hint = "open it with the program that saved it and save it again; then it can be opened with `edited`"
-        raise UsageError(Problem("no-program-text", message, place=store.folder, note=note, hint=hint))
     store.check()
-    text, dialect = written
+    text, dialect = store.program()
     old = compile_saved(read_text(text, dialect, f"<program of version {saved.version}>"), saved)
     as_evaluated = with_equality(old, equality)
     if other_program(saved, as_evaluated, equality) is not None:

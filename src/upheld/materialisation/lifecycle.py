@@ -17,6 +17,7 @@ from upheld.base.limits import Limits
 from upheld.base.statistics import Statistics
 from upheld.base.threads import ONE_THREAD, Threads
 from upheld.base.turns import Turns, park_when_idle
+from upheld.compiler.edits import program_of
 from upheld.compiler.growth import growing_rules
 from upheld.compiler.hypertrees.modes import Decision, Decomposed, concerned
 from upheld.compiler.strata import Stratification, stratify
@@ -427,9 +428,8 @@ def draft_of(m: Lifecycle, store: Store, change: Change | None = None, feed: boo
 def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None, feed: bool | None = None) -> Draft:
     draft = Draft.begin(store, m._program_digest())
     with draft:
-        program = m._written.program
-        if program is not None:
-            draft.keep_program(to_text(program), program.dialect)
+        program = program_of(m._written)
+        draft.keep_program(to_text(program), program.dialect)
         saved = m._sources.revision, draft.store.base.identity if draft.store.base else ""
         if saved != m._sources_saved:
             _write_sources(m, draft, is_next=saved[1] != "" and saved[1] == m._sources_saved[1])

@@ -76,8 +76,8 @@ class Draft:
     relations: dict[str, SavedRelation]
     moves: list[tuple[str, str]] = field(default_factory=list)
     books: SavedBooks | None = None
-    #: The file with the text of the program, if it is known.
-    source: str | None = None
+    #: The file with the text of the program; none before `keep_program`.
+    source: str = ""
     #: The sources of explicit facts, if updates have named some.
     sources: SavedSources | None = None
     #: The feed, if it has been brought up to date with this version.
@@ -108,7 +108,7 @@ class Draft:
         """Write the text of the program, unless the version before has the same one."""
         data = text.encode("utf-8", "surrogatepass")
         digest = sha256(data).hexdigest()[:16]
-        if self.source is not None and f"-{digest}-" in self.source:
+        if f"-{digest}-" in self.source:
             return
         self.source = f"program/{self.version:06d}-{digest}-{uuid4().hex[:8]}.{dialect}"
         self._write_bytes(self.source, data)
@@ -277,7 +277,7 @@ class Draft:
                 self.store.files.remove(path)
 
     def _checksums(self, named: set[str]) -> dict[str, Checksum]:
-        """Return the checksums of files; missing ones are computed now."""
+        """Return the checksums of files; those of folders that other processes have written are computed now."""
         before = self.store.manifest
         known = {**(before.checksums if before else {}), **self.checksums}
         sums = {path: sum for path, sum in known.items() if path in named or path.rpartition("/")[0] in named}
@@ -287,11 +287,10 @@ class Draft:
         return sums
 
     def _computed(self, path: str) -> dict[str, Checksum]:
-        """Return the checksums of a file, or of the Parquet files in a folder."""
+        """Return the checksums of the Parquet files in a folder."""
         folder = self.store.folder
         with reading(f"{folder}/{path}"):
-            paths = self.store.parquet_files(path)
-            computed = self.store.files.checksums([f"{folder}/{file}" for file in paths])
+            computed = self.store.files.checksums([f"{folder}/{file}" for file in self.store.parts(path)])
         return {path.removeprefix(f"{folder}/"): checksum for path, checksum in computed.items()}
 
     def _sync(self) -> None:

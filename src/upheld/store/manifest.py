@@ -21,11 +21,8 @@ from upheld.store.seals import seal_of, sealed
 
 T = TypeVar("T")
 
-#: The layout of the files of this release. Another layout has another number. Format 1 had no checksums.
+#: The layout of the files of this release. Another layout has another number.
 FORMAT = 2
-
-#: The same for the bookkeeping of facts. Bookkeeping of another format is not used, and derived anew.
-BOOKS_FORMAT = 1
 
 #: The sums that bookkeeping by ranks needs.
 _RANKS = frozenset(("top", "bottom", "below"))
@@ -140,41 +137,37 @@ class Manifest:
     notes: dict[str, Any] = field(default_factory=dict)
     #: Files and folders that belong to the version, and where each is to be moved now that it holds.
     moves: tuple[tuple[str, str], ...] = ()
-    #: None where nothing is kept of facts beside, as in versions of releases that did not.
+    #: None where nothing is kept of facts beside.
     books: SavedBooks | None = None
     #: The checksum of each file. Of a folder that Spark has written, that of each Parquet file in it.
     checksums: dict[str, Checksum] = field(default_factory=dict)
     #: The identity of the version that this one follows from; None if it is the first, or follows from a damaged one.
     parent: str | None = None
-    #: The file with the text of the program; None in versions of releases that did not save it.
-    source: str | None = None
+    #: The file with the text of the program.
+    source: str = ""
     #: The sources of explicit facts, if updates have named some.
     sources: SavedSources | None = None
     #: The feed, if the state keeps one.
     feed: SavedFeed | None = None
     #: The SHA-256 of the manifest, which distinguishes versions of the same number. Not part of the file.
     identity: str = ""
-    #: Whether the manifest is of this release's format, which has checksums.
-    is_summed: bool = True
 
     def files(self) -> set[str]:
-        mine = {path for relation in self.relations.values() for path in relation.files()}
+        mine = {self.source} | {path for relation in self.relations.values() for path in relation.files()}
         mine |= self.sources.all_files() if self.sources else set()
         mine |= {self.feed.path} if self.feed else set()
-        return mine | (self.books.files() if self.books else set()) | ({self.source} if self.source else set())
+        return mine | (self.books.files() if self.books else set())
 
     def to_json(self) -> bytes:
         """Return the bytes of the manifest file: a line for each field, which is written in C and not in Python."""
         content = vars(self) | {"relations": {name: vars(relation) for name, relation in self.relations.items()}}
         content["checksums"] = {path: str(checksum) for path, checksum in sorted(self.checksums.items())}
-        if self.books is None:
-            del content["books"]
-        else:
+        if self.books is not None:
             relations = {name: vars(relation) for name, relation in self.books.relations.items()}
-            content["books"] = {**vars(self.books), "relations": relations, "format": BOOKS_FORMAT}
+            content["books"] = {**vars(self.books), "relations": relations}
         content["sources"] = vars(self.sources) if self.sources else None
         content["feed"] = vars(self.feed) if self.feed else None
-        del content["identity"], content["is_summed"]
+        del content["identity"]
         return sealed(FORMAT, {name: json.dumps(value, ensure_ascii=False) for name, value in content.items()})
 
     def read_from(self, text: bytes) -> Manifest:
@@ -185,28 +178,26 @@ class Manifest:
     def from_json(cls, text: bytes, place: str, version: int, hint: str | None = None) -> Manifest:
         """Return the manifest of a version that a file holds; raise if it is damaged, or not one."""
         found = seal_of(text)
-        if found is not None and found.format > FORMAT:
-            raise FactsError(_newer(found.format, place))
-        if found is not None and not found.holds:
-            raise FactsError(Problem("bad-state", "the manifest is damaged", place=place, note=_NOTE, hint=hint))
-        try:
-            content = json.loads(text)
-            manifest = cls._parsed(content, found is not None)
-            if manifest.version == version:
-                return manifest.read_from(text)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            pass  # what is not a manifest is refused below, whatever is wrong with it
         message = f"this is not the manifest of version {version}"
+        if found is not None:
+            if found.format != FORMAT:
+                raise FactsError(_other_format(found.format, place))
+            if not found.holds:
+                raise FactsError(Problem("bad-state", "the manifest is damaged", place=place, note=_NOTE, hint=hint))
+            try:
+                manifest = cls._parsed(json.loads(text))
+                if manifest.version == version:
+                    return manifest.read_from(text)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                pass  # what is not a manifest is refused below, whatever is wrong with it
         raise FactsError(Problem("bad-state", message, place=place, note=_NOTE, hint=hint))
 
     @classmethod
-    def _parsed(cls, content: Any, is_summed: bool) -> Manifest:
+    def _parsed(cls, content: Any) -> Manifest:
         """Return the manifest that JSON stands for. Raises `ValueError` and the like if it is not one."""
-        if content["format"] != (FORMAT if is_summed else 1):
-            raise ValueError(content["format"])
         moves = [(path, target) for path, target in content["moves"]]
-        books = _books(given) if (given := content.get("books")) else None
-        sums = {path: Checksum.parse(text) for path, text in content["checksums"].items()} if is_summed else {}
+        books = _books(given) if (given := content["books"]) else None
+        sums = {path: Checksum.parse(text) for path, text in content["checksums"].items()}
         manifest = cls(
             _typed(content["version"], int),
             _typed(content["program"], str),
@@ -215,23 +206,22 @@ class Manifest:
             tuple((_typed(path, str), _typed(target, str)) for path, target in moves),
             books,
             sums,
-            content.get("parent"),
-            content.get("source"),
-            _sources(named) if (named := content.get("sources")) else None,
-            _feed(feed) if (feed := content.get("feed")) else None,
-            is_summed=is_summed,
+            content["parent"],
+            content["source"],
+            _sources(named) if (named := content["sources"]) else None,
+            _feed(feed) if (feed := content["feed"]) else None,
         )
         if manifest.sources is not None and not manifest.sources.files.keys() <= manifest.relations.keys():
             raise ValueError("sources of facts of an unknown relation")
         if books is not None and not manifest.relations.keys() <= books.relations.keys():
             raise ValueError("a relation that the bookkeeping does not know")
-        if manifest.source is not None and not _SOURCE.fullmatch(manifest.source):
+        if not _SOURCE.fullmatch(manifest.source):
             raise ValueError("a program outside its folder")
         beside = {manifest.source, manifest.feed.path if manifest.feed else None}
         if not all(map(_FILE.fullmatch, manifest.files() - beside)):
             raise ValueError("a file outside the folder of a relation")
         summed = sums.keys() | {path.rpartition("/")[0] for path in sums}
-        if is_summed and not manifest.files() <= summed:
+        if not manifest.files() <= summed:
             raise ValueError("a file without a checksum")
         if books is not None:
             for name, relation in manifest.relations.items():
@@ -243,8 +233,8 @@ class Manifest:
 _NOTE = f"a manifest is JSON of the format {FORMAT} with the SHA-256 of its own text"
 
 
-def _newer(format: int, place: str) -> Problem:
-    note = f"this release reads the formats 1 to {FORMAT}"
+def _other_format(format: int, place: str) -> Problem:
+    note = f"this release reads the format {FORMAT}"
     hint = "use the release of Upheld that saved it"
     return Problem("bad-state", f"the manifest has the format {format}", place=place, note=note, hint=hint)
 
@@ -276,12 +266,8 @@ def _relation(given: Mapping[str, Any]) -> SavedRelation:
 
 def _sources(content: Mapping[str, Any]) -> SavedSources:
     names = tuple(_typed(name, str) for name in content["names"])
-    files = {
-        # Earlier versions had one file for a relation.
-        name: tuple(_typed(path, str) for path in ([paths] if isinstance(paths, str) else paths))
-        for name, paths in content["files"].items()
-    }
-    changed = {name: _typed(rows, int) for name, rows in content.get("changed", {}).items()}
+    files = {name: tuple(_typed(path, str) for path in paths) for name, paths in content["files"].items()}
+    changed = {name: _typed(rows, int) for name, rows in content["changed"].items()}
     return SavedSources(names, files, changed)
 
 
@@ -297,9 +283,7 @@ def _feed(content: Mapping[str, Any]) -> SavedFeed:
     return SavedFeed(path, *(_typed(content[name], int) for name in ("since", "before", "updates")))
 
 
-def _books(given: Mapping[str, Any]) -> SavedBooks | None:
-    if given["format"] != BOOKS_FORMAT:
-        return None
+def _books(given: Mapping[str, Any]) -> SavedBooks:
     sums = given["sums"]
     if not all(map(_SUM.fullmatch, sums)):
         raise ValueError(sums)

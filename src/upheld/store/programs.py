@@ -23,16 +23,7 @@ def digest(core: Core, equality: str) -> str:
     lines += sorted(set(normal_texts(core)))
     lines += sorted(map(repr, core.facts))
     lines += ["equality by rewriting"] if equality == "rewrite" else []
-    return f"2:{_sha256(lines)}"
-
-
-def _digest_of_format_1(core: Core, equality: str) -> str:
-    """Return the digest in manifests of the first format, where the order of rules and names of variables counted."""
-    lines = [f"{p.name}{p.columns}{p.types}" for p in core.predicates.values() if not p.hidden]
-    lines += map(str, core.rules)
-    lines += sorted(map(repr, core.facts))
-    lines += ["equality by rewriting"] if equality == "rewrite" else []
-    return _sha256(lines)
+    return sha256("\n".join(lines).encode()).hexdigest()
 
 
 def other_program(saved: Manifest, core: Core, equality: str) -> str | None:
@@ -41,9 +32,8 @@ def other_program(saved: Manifest, core: Core, equality: str) -> str | None:
     To rename columns makes no other facts, but to exchange their names does.
     """
     message = f"version {saved.version} was saved by another program"
-    of = digest if saved.program.startswith("2:") else _digest_of_format_1
     # A program whose rules were changed has no hidden relations that nothing reads, unlike one that was compiled.
-    if saved.program not in (of(core, equality), of(without_unread(core), equality)):
+    if saved.program not in (digest(core, equality), digest(without_unread(core), equality)):
         return message
     columns = {p.name: p.columns for p in core.predicates.values()}
     renamed = [name for name, relation in saved.relations.items() if relation.columns != columns.get(name)]
@@ -67,7 +57,3 @@ def check_program(saved: Manifest, core: Core, equality: str, folder: str) -> No
                 "materialise this one and save it in another folder",
             )
         )
-
-
-def _sha256(lines: list[str]) -> str:
-    return sha256("\n".join(lines).encode()).hexdigest()

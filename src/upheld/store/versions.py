@@ -161,13 +161,8 @@ class Store:
         return self.manifest
 
     def check(self) -> None:
-        """Raise if a file of the version at hand is missing or is not what was saved, by length and SHA-256.
-
-        Versions of the first format have no checksums.
-        """
+        """Raise if a file of the version at hand is missing or is not what was saved, by length and SHA-256."""
         saved = self.last()
-        if not saved.is_summed:
-            return
         expected = {f"{self.folder}/{path}": checksum for path, checksum in saved.checksums.items()}
         with reading(self.folder):
             found = self.files.checksums(expected)
@@ -212,11 +207,9 @@ class Store:
             return [*plus, values.filter(mask(status == EXPLICIT))], [values.filter(mask(status != EXPLICIT))]
         return plus, []
 
-    def program(self) -> tuple[str, str] | None:
-        """Return the text of the program of the version at hand, and its dialect; None if it was not saved."""
+    def program(self) -> tuple[str, str]:
+        """Return the text of the program of the version at hand, and its dialect."""
         path = self.last().source
-        if path is None:
-            return None
         where = f"{self.folder}/{path}"
         with reading(where):
             return self.files.read(where).decode("utf-8", "surrogatepass"), path.rpartition(".")[2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -244,12 +243,12 @@ def test_a_task_that_is_lost_while_it_writes(tmp_path, monkeypatch):
     assert failed > 2 and engine.lost >= failed
 
 
-def test_files_that_spark_wrote(tmp_path):
-    """A relation of a state of an older version is a folder of Parquet files; they are read, and checked as others."""
+def test_files_that_tasks_wrote(tmp_path, monkeypatch):
+    """A large relation is a folder of Parquet files; they are read, and checked as others."""
+    monkeypatch.setattr(saved_rows, "MANY", 10)
     rules = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
-    m = upheld.materialise(rules, {"edge": [(i, i + 1) for i in range(5)]}, algorithm="dred")
+    m = upheld.materialise(rules, {"edge": [(i, i + 1) for i in range(5)]}, engine=Driven(2), algorithm="dred")
     m.save(tmp_path)
-    _as_spark_wrote(tmp_path, "path")
     for engine in ("memory", Driven(2)):
         assert content(upheld.restore(rules, tmp_path, engine=engine, algorithm="dred")) == content(m)
     part = next(tmp_path.glob("relations/path/*/*.parquet"))
@@ -265,22 +264,6 @@ def test_files_that_spark_wrote(tmp_path):
             assert refusal.value.slugs == ("bad-state",)
             assert refusal.value.problems[0].place == str(part if damage == "a bit" else more)
         part.write_bytes(data)
-
-
-def _as_spark_wrote(state: Path, name: str) -> None:
-    """Put the file of all facts of a relation into a folder of its own, as jobs of Spark wrote them."""
-    saved = Store.open(state).last()
-    old = saved.relations[name].facts
-    folder = old.removesuffix(".parquet")
-    part = f"{folder}/part-00000.parquet"
-    data = (state / old).read_bytes()
-    (state / old).unlink()
-    (state / folder).mkdir()
-    (state / part).write_bytes(data)
-    relations = {**saved.relations, name: replace(saved.relations[name], facts=folder)}
-    checksums = {part if path == old else path: checksum for path, checksum in saved.checksums.items()}
-    (manifest,) = state.glob("manifest-*.json")
-    manifest.write_bytes(replace(saved, relations=relations, checksums=checksums, books=None).to_json())
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):

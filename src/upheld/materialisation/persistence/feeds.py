@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import Problem, UsageError, warn
+from upheld.base.errors import Problem, warn
 from upheld.facts.change import ByRelation, Change
 from upheld.facts.columns import Columns, Row
 from upheld.language.core import Core
@@ -185,9 +185,6 @@ def write_feed(
     had = before is not None and before.feed is not None
     if not (had if wanted is None else wanted):
         return None
-    if core.program is None:
-        message = "the program has no text, which a feed would have to keep"
-        raise UsageError(Problem("no-program-text", message, place=draft.store.folder, hint="save it without a feed"))
     if had and feed is not None and feed.base == draft.store.base:
         added = feed.unsaved()
         draft.keep_feed([_saved_step(noted, equality) for noted in added])

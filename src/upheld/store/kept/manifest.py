@@ -68,20 +68,17 @@ class Shape:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a table: its path in the folder of the table, its size, a lower bound of its rows, and its SHA-256.
-
-    Files of earlier releases have no SHA-256.
-    """
+    """A file of a table: its path in the folder of the table, its size, a lower bound of its rows, and its SHA-256."""
 
     path: str
     rows: int
     bytes: int
     first: tuple[Any, ...]
-    sha256: str | None = None
+    sha256: str
 
     def is_whole(self, data: Data) -> bool:
-        """Return whether these are the bytes that were written, as far as the manifest says."""
-        return self.sha256 is None or sha256(data).hexdigest() == self.sha256
+        """Return whether these are the bytes that were written."""
+        return sha256(data).hexdigest() == self.sha256
 
     @cached_property
     def text(self) -> str:
@@ -123,7 +120,7 @@ class TableManifest:
     def from_json(cls, text: bytes, place: str) -> TableManifest:
         """Return the manifest that a file holds; raise if it is damaged, or not one."""
         seal = seal_of(text)
-        if seal is not None and seal.format > FORMAT:
+        if seal is not None and seal.format != FORMAT:
             message, note = f"the manifest has the format {seal.format}", f"this release reads the format {FORMAT}"
             hint = "use the release of Upheld that wrote it"
             raise FactsError(Problem("bad-table", message, place=place, note=note, hint=hint))
@@ -148,7 +145,7 @@ class TableManifest:
                 raise ValueError("a file outside the table")
             first = tuple(_from_json(value, kind) for value, kind in zip(entry["first"], kinds))
             sizes = int(entry["rows"]), int(entry["bytes"])
-            files.append(DataFile(entry["path"], *sizes, first, entry.get("sha256")))
+            files.append(DataFile(entry["path"], *sizes, first, str(entry["sha256"])))
         return cls(shape, str(content["program"]), int(content["version"]), tuple(files), dict(content["notes"]))
 
 
