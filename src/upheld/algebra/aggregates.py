@@ -22,7 +22,6 @@ class Aggregate(Protocol):
         `now` has the facts of the body that there are now. Law: if `held` has the values of `(now - came) | gone`, then
         without the values removed, and with those added, it has the values of `now`.
         """
-        ...
 
 
 def overflow(aggregation: Aggregation, reason: str, group: Sequence[Value]) -> EvaluationError:

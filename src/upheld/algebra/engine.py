@@ -22,7 +22,6 @@ class Attempt(Protocol):
 
     def undo(self) -> None:
         """Restore sets, counters, ranks and traces as they were when the attempt began."""
-        ...
 
 
 class Freed(NamedTuple):
@@ -66,27 +65,21 @@ class Engine(SetEngine, Protocol):
 
     def numbers(self, name: str) -> Numbers:
         """A new counter for each fact, all zero. The name is for messages."""
-        ...
 
     def ranks(self) -> Ranks:
         """New ranks, totals and supports: no fact has any."""
-        ...
 
     def trace(self) -> Trace:
         """A new trace: no fact has a number or a level."""
-        ...
 
     def classes(self, equality: Equality) -> Classes:
         """New classes for equalities of a form, all singletons."""
-        ...
 
     def equivalence(self, classing: Classing) -> Equivalence:
         """The classes of an equivalence of the program. Law: each call returns the same object."""
-        ...
 
     def aggregate(self, aggregation: Aggregation) -> Aggregate:
         """The values of an aggregate of the program."""
-        ...
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
@@ -95,18 +88,15 @@ class Engine(SetEngine, Protocol):
 
         Law: if it fails, named sets created before it, counters, ranks, traces and classes are as they were before it.
         """
-        ...
 
     def attempt(self) -> AbstractContextManager[Attempt]:
         """A block within a transaction that can be undone before it ends."""
-        ...
 
     def complete(self) -> None:
         """Do what was deferred of the changes made so far in a transaction, so that `abandon` leaves them as they are.
 
         Law: it changes no set and no number that somebody could read.
         """
-        ...
 
     # -- storage -------------------------------------------------------------------------------------------------------
 
@@ -114,7 +104,6 @@ class Engine(SetEngine, Protocol):
         self, facts: FactSet, predicate: str, books: Sequence[Numbered]
     ) -> Iterable[tuple[Value, ...]]:
         """The argument tuples of the facts of one predicate in a set, each followed by its numbers in the counters."""
-        ...
 
     def load_with_numbers(
         self, predicate: str, rows: Iterable[tuple[Value, ...]], books: Sequence[Numbered]
@@ -123,38 +112,30 @@ class Engine(SetEngine, Protocol):
 
         Law: it undoes `rows_with_numbers`.
         """
-        ...
 
     def abandon(self, keep: Sequence[FactSet]) -> None:
         """Drop every set but these, and all deferred work: the run that needed them has failed."""
-        ...
 
     def reclaim(self, keep: Sequence[FactSet]) -> None:
         """Free some of the memory of facts that are in none of these sets, if it is time.
 
         Sets that somebody holds stay as they are. Call it outside of a transaction.
         """
-        ...
 
     def compact(self, keep: Sequence[FactSet]) -> Freed:
         """Free all memory of facts that are in none of these sets, which `reclaim` frees step by step."""
-        ...
 
     def memory(self) -> MemoryUse:
         """The memory that the facts of all predicates take. It reads all rows that have texts."""
-        ...
 
     def plans(self, rule: Rule) -> Iterator[str]:
         """Yield lines that show how the engine would match a rule now."""
-        ...
 
     def warm(self) -> None:
         """Compile now what the engine compiles once there is enough to do, as far as it depends on no rules."""
-        ...
 
     def close(self) -> None:
         """End whatever the engine has outside of this process. It can do nothing more then."""
-        ...
 
 
 @runtime_checkable
@@ -163,18 +144,15 @@ class Remote(Protocol):
 
     def expect(self, sizes: Mapping[str, int]) -> None:
         """Choose where the facts of relations go, given how many explicit facts will be loaded of each."""
-        ...
 
     def carry_out(self, function: Callable[..., R], *arguments: Any) -> R:
         """Call a function with sets of this engine where the facts are; it and its arguments can be pickled.
 
         Law: a call in this process has the same result and the same statistics.
         """
-        ...
 
     def texts(self) -> int:
         """Return how many texts have codes."""
-        ...
 
     def write(
         self, facts: FactSet, predicate: str, columns: Sequence[str], folder: str, books: Sequence[Numbered] = ()
@@ -184,23 +162,18 @@ class Remote(Protocol):
         Each fact is followed by its numbers in the counters. The files outlive a loss of power. Return their paths,
         with the rows of each.
         """
-        ...
 
     def sees(self, folder: str) -> bool:
         """Return whether the other processes see a folder of this one under the same path."""
-        ...
 
     def show(self, seconds: float, progress: str) -> None:
         """Show the progress of a run of some seconds where the other processes are watched."""
-        ...
 
     def is_lost(self) -> bool:
         """Return whether facts were lost: the engine can do nothing more, and nobody has closed it."""
-        ...
 
     def lose(self, reason: str) -> None:
         """Give the facts up: they are not what they should be."""
-        ...
 
 
 def carry_out(engine: Engine, function: Callable[..., R], *arguments: Any) -> R:

@@ -16,15 +16,12 @@ class Constants(Protocol):
 
     def __len__(self) -> int:
         """The number of constants, each counted once."""
-        ...
 
     def __or__(self, other: Constants, /) -> Constants:
         """The union. Law: `loops(A | B)` is `loops(A) | loops(B)`."""
-        ...
 
     def __sub__(self, other: Constants, /) -> Constants:
         """The difference. Law: `loops(A - B)` is `loops(A) - loops(B)`."""
-        ...
 
 
 class Joining(Protocol):
@@ -33,11 +30,9 @@ class Joining(Protocol):
     @property
     def constants(self) -> Constants:
         """The constants that get another representative. Law: `make` changes the representatives of these alone."""
-        ...
 
     def make(self) -> None:
         """Merge the classes. Law: a class is represented by its smallest member, by `Equality.order`."""
-        ...
 
 
 class Difference(NamedTuple):
@@ -87,92 +82,78 @@ class Classes(Protocol):
 
         Law: the result is normal, and `represent(represent(F))` is `represent(F)`.
         """
-        ...
 
     def rewritten(self, facts: FactSet) -> Bag:
         """The representatives of the facts that are not normal, with the number of facts represented.
 
         Law: the multiplicity of `n` is the number of facts `f` of the set, other than `n`, that `n` represents.
         """
-        ...
 
     def apart(self, facts: FactSet) -> FactSet:
         """The proper equalities of a set.
 
         Law: `f in apart(F)` if and only if `f in F` and `f` is `a = b` for different constants `a` and `b`.
         """
-        ...
 
     def several(self, facts: FactSet) -> FactSet:
         """The normal equalities of a set whose constant represents a non-singleton class.
 
         Law: `f in several(F)` if and only if `f in F`, `f` is `c = c`, and `c` represents some other constant.
         """
-        ...
 
     def plain(self, facts: FactSet) -> FactSet:
         """The facts of a set of normal facts all of whose constants are in singleton classes.
 
         Law: `f in plain(N)` if and only if `f in N` and `f` has no other expansion than itself.
         """
-        ...
 
     def constants(self, equalities: FactSet) -> Constants:
         """The constants of reflexive equalities. Law: `constants(loops(C))` is `C`."""
-        ...
 
     def members(self, representatives: Constants) -> Constants:
         """All members of the classes of some representatives.
 
         Law: `c in members(R)` if and only if the representative of `c` is in `R`.
         """
-        ...
 
     def loops(self, constants: Constants) -> FactSet:
         """The reflexive equalities `c = c` of constants. Law: there is one for each constant."""
-        ...
 
     def mentioned(self, loops: FactSet, facts: FactSet) -> FactSet:
         """The reflexive equalities `c = c` of a set whose constant occurs in some of the facts.
 
         Law: `l in mentioned(L, F)` if and only if `l in L`, `l` is `c = c`, and `mentioning(F, {c})` is not empty.
         """
-        ...
 
     def count(self, gone: FactSet, came: FactSet) -> None:
         """Subtract the mentions of constants in facts that go, and add those in facts that come.
 
         Law: `count(F, G)` undoes `count(G, F)`. Each occurrence of a constant is a mention.
         """
-        ...
 
     def counted(self, loops: FactSet) -> FactSet:
         """The reflexive equalities `c = c` of a set whose constant has a positive mention count.
 
         Law: after `count(nothing, F)` on new classes, `counted(L)` is `mentioned(L, F)`.
         """
-        ...
 
     def mentioning(self, facts: FactSet, constants: Constants) -> FactSet:
         """The facts of a set that have some of the constants in a column.
 
         Law: `f in mentioning(F, C)` if and only if `f in F` and some constant of `f` is in `C`.
         """
-        ...
 
     def non_singletons(self, facts: FactSet) -> Constants:
         """The constants of normal facts that represent a non-singleton class.
 
         Law: `c in non_singletons(N)` if and only if a fact of `N` has `c`, and `c` represents some other constant.
         """
-        ...
 
     def expansions(self, normal: FactSet, facts: FactSet) -> FactSet:
         """The facts of a set that normal facts stand for.
 
         Law: `f in expansions(N, F)` if and only if `f in F` and `represent({f})` is in `N`.
         """
-        ...
 
     def covered(self, normal: FactSet, facts: FactSet, by: Classes) -> FactSet:
         """The normal facts all of whose expansions, represented by other classes, are in a set.
@@ -180,7 +161,6 @@ class Classes(Protocol):
         Law: `f in covered(N, F, by)` if and only if `f in N` and `by.represent` of all expansions of `f` is in `F`. The
         classes `by` are parts of these.
         """
-        ...
 
     def joining(self, equalities: FactSet) -> Joining:
         """The merge of classes that proper equalities ask for. Nothing changes before it is made.
@@ -188,7 +168,6 @@ class Classes(Protocol):
         Law: once it is made, both sides of each equality are in one class, and no two classes more than needed are
         merged.
         """
-        ...
 
     def torn(self, representatives: Constants, equalities: FactSet) -> Constants:
         """The representatives of non-singleton classes that equalities do not connect.
@@ -196,7 +175,6 @@ class Classes(Protocol):
         Law: `r in torn(R, F)` if and only if `r in R` and two members of its class are not connected by equalities of
         `F`, taken in both directions and one after the other.
         """
-        ...
 
     def loose(self, representatives: Constants, facts: FactSet, rules: RulesOfClasses) -> Constants:
         """The representatives of non-singleton classes that a set of facts does not connect in one step.
@@ -205,7 +183,6 @@ class Classes(Protocol):
         member. Law: `r in loose(R, F, rules)` only if `r in R` and the equalities between members do not connect them;
         and if `r in torn(R, F | derive(rules.equalities, F, F))`.
         """
-        ...
 
     def split(self, representatives: Constants, by: Classes | None = None) -> None:
         """Make each member of the classes of some representatives a singleton; with `by`, split them into its classes.
@@ -213,29 +190,24 @@ class Classes(Protocol):
         Law: with `by`, whose classes are parts of these, each member has the representative that `by` gives it. Other
         classes do not change.
         """
-        ...
 
     def split_all(self) -> None:
         """Make every constant a singleton. Law: `represent(F)` is `F` afterwards."""
-        ...
 
     def representatives(self, values: Sequence[Value]) -> list[Value]:
         """The representative of each of some constants. Law: it is the smallest member of the class of the constant."""
-        ...
 
     def class_of(self, value: Value) -> list[Value]:
         """The constants that equal one, itself among them, in ascending order.
 
         Law: `d in class_of(c)` if and only if `c` and `d` have the same representative.
         """
-        ...
 
     def remember(self) -> None:
         """Save the classes for `difference`, `memberships` and `changed` to compare with.
 
         Law: after it, these report no change.
         """
-        ...
 
     def difference(self) -> Difference:
         """The classes that have changed since `remember()`.
@@ -243,7 +215,6 @@ class Classes(Protocol):
         Law: `r in difference().before` if and only if the class that `r` represented then has other members now, or
         another representative; and the same for `now`, the other way round.
         """
-        ...
 
     def memberships(self, predicate: str) -> tuple[FactSet, FactSet]:
         """Memberships removed and added since `remember()`.
@@ -251,7 +222,6 @@ class Classes(Protocol):
         They are facts of a predicate, each of a representative and another member of its class. Law: a membership is
         removed if and only if it was one at `remember()` and is not one now, and added the other way round.
         """
-        ...
 
     def overdelete(
         self, delta: FactSet, N: FactSet, M: FactSet, over: Overdeletion, most: int
@@ -265,14 +235,12 @@ class Classes(Protocol):
         of non-singleton classes that are not `loose`. An equality that is in doubt by reflexivity alone may be left out
         if explicit facts mention all members of its class.
         """
-        ...
 
     def rederive(self, heads: FactSet, rules: RulesOfClasses, I: FactSet, D: FactSet) -> FactSet:
         """The normal facts of a set that a rule derives from `I - D` in one step.
 
         Law: the result is `derive(rules.all, I - D, I, heads=heads)`.
         """
-        ...
 
     def insert(self, delta: FactSet, rules: RulesOfClasses, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
         """Add normal facts to A, none of them a proper equality, and return the heads that rules derive from them.
@@ -280,14 +248,12 @@ class Classes(Protocol):
         Law: A gets `delta`, and the result has the heads of instances over `(I - D) | A` with a fact of `delta`, unless
         they are there. An engine may go on with these instead, round by round, until a round derives a proper equality.
         """
-        ...
 
     def expanded(self, facts: FactSet, predicate: str) -> Rows:
         """The expansions of the facts of one predicate, created lazily; their number is known without creating them.
 
         Law: for normal facts `N`, `row in expanded(N, p)` if and only if `represent` of the fact is in `N`.
         """
-        ...
 
     def changed(self, gone: FactSet, came: FactSet, predicate: str) -> tuple[Rows, Rows]:
         """The expansions that disappeared and appeared since `remember()`.
@@ -296,7 +262,6 @@ class Classes(Protocol):
         or mention one. Law: a row has disappeared if and only if it was an expansion of a normal fact then, and is not
         an expansion of a normal fact now; and it has appeared the other way round.
         """
-        ...
 
 
 class Equivalence(Protocol):
@@ -311,7 +276,6 @@ class Equivalence(Protocol):
 
         Law: afterwards the values of each link are in one class, and no two classes more than needed are merged.
         """
-        ...
 
     def around(self, links: FactSet, facts: FactSet) -> FactSet:
         """The links of a set between members of the classes that some links concern.
@@ -319,7 +283,6 @@ class Equivalence(Protocol):
         The set has links and memberships. Law: a link of `facts` is in the result if and only if its values are in the
         class of a value of `links`.
         """
-        ...
 
     def part(self, links: FactSet, sure: FactSet, held: FactSet) -> tuple[FactSet, FactSet]:
         """The memberships removed and added when only `sure` links connect the classes that `links` concern.
@@ -328,22 +291,18 @@ class Equivalence(Protocol):
         and only if sure links connect them, and a member that no sure link has is in no class. Other classes do not
         change.
         """
-        ...
 
     def pairs(self, held: FactSet) -> Rows:
         """The pairs of members of one class, created lazily; their number is known without creating them.
 
         Law: `(a, b) in pairs(held)` if and only if `b in class_of(a, held)`.
         """
-        ...
 
     def changed(self, left: FactSet, come: FactSet, held: FactSet) -> tuple[Rows, Rows]:
         """The pairs that disappeared and appeared with memberships removed and added, which led to those held now.
 
         Law: they are the difference between `pairs` of the set before, `(held - come) | left`, and of `held`.
         """
-        ...
 
     def class_of(self, value: Value, held: FactSet) -> list[Value]:
         """The members of the class of a value; none if it is in no class. Law: the value is among them otherwise."""
-        ...

@@ -27,15 +27,12 @@ class Reports(Protocol):
 
     def instances(self, rule: Rule, count: int = 1) -> None:
         """Note that instances of a rule were considered."""
-        ...
 
     def limit_facts(self, facts: int) -> None:
         """Note that a set that is being derived has this many facts so far."""
-        ...
 
     def look(self, rule: Rule | None = None) -> None:
         """Stop the run if it has used up its time or memory."""
-        ...
 
 
 class Meter:

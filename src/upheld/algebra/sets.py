@@ -30,66 +30,51 @@ class FactSet(Protocol):
     @property
     def engine(self) -> SetEngine:
         """The engine that the set belongs to. Operators combine sets of one engine."""
-        ...
 
     def __or__(self, other: FactSet, /) -> FactSet:
         """The union. Law: `f in A | B` if and only if `f in A` or `f in B`."""
-        ...
 
     def __and__(self, other: FactSet, /) -> FactSet:
         """The intersection. Law: `f in A & B` if and only if `f in A` and `f in B`."""
-        ...
 
     def __sub__(self, other: FactSet, /) -> FactSet:
         """The difference. Law: `f in A - B` if and only if `f in A` and not `f in B`."""
-        ...
 
     def __ior__(self, other: FactSet, /) -> Self:
         """Add facts to a named set. Law: expressions written before keep their facts."""
-        ...
 
     def __isub__(self, other: FactSet, /) -> Self:
         """Remove facts from a named set. Law: expressions written before keep their facts."""
-        ...
 
     def __bool__(self) -> bool:
         """Whether the set has a fact. Free for named and settled sets; other sets must be settled first."""
-        ...
 
     def in_stratum(self, stratum: Stratum) -> FactSet:
         """The facts that belong to a stratum. Law: the strata of a program partition every set."""
-        ...
 
     def rows(self, predicate: str) -> Iterable[tuple[Value, ...]]:
         """The argument tuples of the facts of one predicate, each once."""
-        ...
 
     def predicates(self) -> set[str]:
         """The predicates that facts of the set may have: a superset. Free for named and settled sets."""
-        ...
 
     def classes(self, strata: Stratification) -> set[int]:
         """The atom classes of a program that facts of the set may have: a superset. Cheap like `predicates`."""
-        ...
 
     def classes_apart(self, other: FactSet, stratum: Stratum) -> set[int]:
         """The atom classes of a stratum whose facts may be in one of two named sets alone: a superset.
 
         Law: it contains `((A - B) | (B - A)).in_stratum(s).classes(strata)` for `A.classes_apart(B, s)`.
         """
-        ...
 
     def count(self, predicate: str | None = None) -> int:
         """The number of facts, of one predicate if given. Law: it is the number of `rows`."""
-        ...
 
     def profiles(self, atoms: Sequence[Atom]) -> list[Profile]:
         """For each atom the profile of the facts that have its constants."""
-        ...
 
     def at_most(self, predicate: str) -> int:
         """An upper bound of `count(predicate)`, usually tight. Free for every set."""
-        ...
 
 
 @runtime_checkable
@@ -98,7 +83,6 @@ class Indexed(Protocol):
 
     def has(self, predicate: str, row: Sequence[object]) -> bool:
         """Whether a row, of values of any types, is in the set. Law: `has(p, row)` if and only if `row in rows(p)`."""
-        ...
 
 
 class Own(NamedTuple):
@@ -113,19 +97,15 @@ class Bag(Protocol):
 
     def __iadd__(self, other: Bag, /) -> Self:
         """Add the multiplicities of another bag, in place."""
-        ...
 
     def __isub__(self, other: Bag, /) -> Self:
         """Subtract the multiplicities of another bag, in place."""
-        ...
 
     def facts(self) -> FactSet:
         """The facts with a multiplicity above zero."""
-        ...
 
     def items(self) -> Iterable[tuple[Fact, int]]:
         """The facts with a multiplicity other than zero, each with it."""
-        ...
 
 
 class Instances(Protocol):
@@ -133,30 +113,24 @@ class Instances(Protocol):
 
     def heads(self) -> FactSet:
         """The heads. Law: `instances(...).heads()` is `derive(...)` with the same arguments."""
-        ...
 
     def bodies(self, stratum: Stratum | None = None) -> FactSet:
         """The facts matched by positive body atoms; with `stratum`, only by atoms that belong to it."""
-        ...
 
     def bag(self) -> Bag:
         """The heads with the number of their instances. Law: it is `derive_bag(...)` with the same arguments."""
-        ...
 
     def __or__(self, other: Instances, /) -> Instances:
         """The union: instances in both appear once."""
-        ...
 
     def partition(self, facts: FactSet) -> tuple[Instances, Instances]:
         """The instances with a positive body atom in `facts`, and the others.
 
         Law: the first part of `instances(R, P, N, via=A)` by `B` is that of `instances(R, P, N, via=B)` by `A`.
         """
-        ...
 
     def __iter__(self) -> Iterator[RuleInstance]:
         """The instances, each once."""
-        ...
 
 
 class Search(Protocol):
@@ -169,11 +143,9 @@ class Search(Protocol):
         is returned twice; a returned instance holds in `P` and `N`; an instance that holds throughout is returned
         before its head is no longer `unfinished`.
         """
-        ...
 
     def unfinished(self, H: FactSet) -> FactSet:
         """The facts of `H` that may have instances not yet returned. Law: facts never requested are unfinished."""
-        ...
 
 
 class SetEngine(Protocol):
@@ -182,41 +154,32 @@ class SetEngine(Protocol):
     @property
     def name(self) -> str:
         """The name of the engine: `memory`, `reference` or `spark`."""
-        ...
 
     @property
     def meter(self) -> Meter:
         """Counts the work of a run and stops it at its limits. Law: each instance considered is counted once."""
-        ...
 
     @property
     def nothing(self) -> FactSet:
         """The empty set."""
-        ...
 
     def named(self, name: str) -> FactSet:
         """A new, empty set that can change. The name is for messages; sets of one name are different sets."""
-        ...
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> FactSet:
         """The facts of one predicate with these argument tuples. Law: `load(p, rows).rows(p)` are the rows."""
-        ...
 
     def load_all(self, facts: Mapping[str, Iterable[tuple[Value, ...]]]) -> FactSet:
         """The facts of several predicates. Law: `load_all(facts)` is the union of the `load(p, rows)`."""
-        ...
 
     def declare(self, predicate: Predicate) -> None:
         """Add a predicate without facts to the program."""
-        ...
 
     def forget(self, predicate: Predicate) -> None:
         """Remove a declared predicate and the rules that derive it. No set may contain facts of it."""
-        ...
 
     def forget_rules(self, rules: Collection[Rule]) -> None:
         """Drop what is kept to evaluate rules that are no longer of the program. Law: no result changes."""
-        ...
 
     def derive(
         self,
@@ -229,13 +192,11 @@ class SetEngine(Protocol):
         own: Own | None,
     ) -> FactSet:
         """See `derive`."""
-        ...
 
     def derive_bag(
         self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
     ) -> Bag:
         """See `derive_bag`."""
-        ...
 
     def instances(
         self,
@@ -247,23 +208,18 @@ class SetEngine(Protocol):
         own: Own | None = None,
     ) -> Instances:
         """See `instances`."""
-        ...
 
     def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> Instances:
         """See `supports`."""
-        ...
 
     def search(self, rules: Sequence[Rule]) -> Search:
         """A new backward search by these rules."""
-        ...
 
     def bag(self, facts: FactSet) -> Bag:
         """See `bag`."""
-        ...
 
     def settle(self, facts: FactSet) -> FactSet:
         """See `settle`."""
-        ...
 
 
 def derive(

@@ -33,7 +33,6 @@ class EngineChoice(Protocol):
 
     def open(self, core: Core, limits: Limits | None = None) -> Engine:
         """Return a new engine for the facts of a program."""
-        ...
 
 
 def open_engine(

@@ -31,11 +31,9 @@ class UnreadRows(Protocol):
     @property
     def counts(self) -> Sequence[int]:
         """The numbers of deleted, inserted, retracted and asserted rows."""
-        ...
 
     def sizes(self, side: int) -> Mapping[str, int]:
         """Return the number of rows of each relation that has any."""
-        ...
 
     def read(self, side: int) -> Mapping[str, Iterable[Row]]: ...
 

@@ -30,7 +30,6 @@ class SharedRows(Protocol):
 
     def part(self, number: int, of: int) -> Columns | None:
         """Return the rows of one of several parts; None if it has none."""
-        ...
 
 
 class StoredFile(NamedTuple):

@@ -73,34 +73,27 @@ class Files(Protocol):
 
     def checksums(self, paths: Iterable[str]) -> dict[str, Checksum]:
         """Return the checksum of each file that exists."""
-        ...
 
     def written(self, path: str) -> AbstractContextManager[IO[bytes]]:
         """Give a new file to write to. When the block has ended, it is there and outlives a loss of power.
 
         If anything fails, the file is removed.
         """
-        ...
 
     def create(self, path: str, data: bytes) -> None:
         """Make a small file, all of it or nothing. Raises `FileExistsError` if there is one of this name."""
-        ...
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a small file. Whoever reads it, also after a failure, finds the old one or the new one, whole."""
-        ...
 
     def sync(self, folder: str) -> None:
         """Have the names in a folder outlive a loss of power."""
-        ...
 
     def anchor(self, folder: str) -> None:
         """Have a folder and all above it outlive a loss of power, whoever has made them."""
-        ...
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder; none if there is no such folder."""
-        ...
 
     def exists(self, path: str) -> bool: ...
 
@@ -109,11 +102,9 @@ class Files(Protocol):
 
         A file takes the place of another in one step.
         """
-        ...
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all that it holds, if it is there."""
-        ...
 
 
 class LocalFiles:

@@ -28,7 +28,6 @@ class Dictionary(Protocol):
     def __len__(self) -> int: ...
     def take(self, codes: Any, /) -> npt.NDArray[Any]:
         """Return the texts of codes, as an array of objects."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,6 @@ class Viewed(Protocol):
 
     def _rows_now(self, name: str, explicit: bool, without: Rows = (), more: Rows = ()) -> Columns | frozenset[Row]:
         """Return the rows that there are, without some of them, and with some that are not there."""
-        ...
 
 
 class Holder(Protocol):
@@ -84,11 +83,9 @@ class Holder(Protocol):
 
     def settle(self, age: int) -> None:
         """Let go of the changes if there are many. Whoever calls this holds a turn."""
-        ...
 
     def leave(self, versions: Set[Version]) -> None:
         """Let go of these versions, which are about to be undone. Whoever calls this holds a turn."""
-        ...
 
 
 class History:

@@ -95,11 +95,9 @@ class Plain(Protocol):
 
     def splits(self, tasks: int) -> list[Split]:
         """Return the parts of files for a number of tasks; raise `NotPlain` if Python cannot read the files."""
-        ...
 
     def read(self, split: Split) -> tuple[pa.Table, pa.Table | None]:
         """Return the rows of a part, of Arrow's types for the relation's, and lines that are left for Spark."""
-        ...
 
 
 @dataclass

@@ -40,26 +40,21 @@ class Table(Protocol):
     @property
     def place(self) -> str:
         """Its name in messages."""
-        ...
 
     @property
     def names(self) -> tuple[str, ...] | None:
         """The names of its columns, or None if rows have those that they are asked for."""
-        ...
 
     @property
     def named(self) -> bool:
         """Whether its columns are matched by name, as opposed to RDF and files without a header."""
-        ...
 
     @property
     def types(self) -> tuple[str, ...] | None:
         """Spark's names of the column types, or None if all are texts."""
-        ...
 
     def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
         """Return its rows: columns of these names, for a relation whose columns have these types."""
-        ...
 
 
 def columns(values: Sequence[Column]) -> list[Column]:

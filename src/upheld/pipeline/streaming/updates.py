@@ -36,11 +36,9 @@ class Updates(Protocol):
 
     def frame(self) -> DataFrame:
         """Return the DataFrame whose micro-batches the updates are."""
-        ...
 
     def read(self, batch: DataFrame, number: int) -> Iterator[Update]:
         """Yield the transactions of a micro-batch, in order."""
-        ...
 
 
 def find(spark: SparkSession, stream: Stream, predicates: Mapping[str, Predicate]) -> Updates:

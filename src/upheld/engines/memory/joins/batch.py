@@ -73,11 +73,9 @@ class Sink(Protocol):
 
         The arrays of pairs are used again for the next ones.
         """
-        ...
 
     def enter(self, piece: Any) -> None:
         """Take a piece that was made."""
-        ...
 
 
 class FunctionSink:

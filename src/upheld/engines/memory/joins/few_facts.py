@@ -189,7 +189,6 @@ class Taker(Protocol):
     @property
     def columns(self) -> Columns:
         """The columns that it counts in."""
-        ...
 
     def take(self, instances: Instances) -> None: ...
 

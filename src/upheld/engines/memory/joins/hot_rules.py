@@ -45,7 +45,6 @@ class Runner(Protocol):
 
     def made_of(self, B: Codes, width: int) -> Iterator[Any]:
         """Yield what the sink of the plan makes of a batch of bindings, piece by piece."""
-        ...
 
 
 #: Returns what runs a join: the join itself, by the generic kernels, or a kernel of its own.

@@ -38,11 +38,9 @@ class Run(Protocol):
 
     def tree(self, rule: Rule) -> Tree | None:
         """Return a join tree of a rule, if it has one."""
-        ...
 
     def others(self, delta: Delta) -> Mapping[int, Literal]:
         """Return the positive atoms beside the one of a delta, by position, with the places where they are matched."""
-        ...
 
 
 class Delta(NamedTuple):

@@ -29,27 +29,21 @@ class Owner(Protocol):
     @property
     def in_use(self) -> bool:
         """Whether the evaluation under way may rely on the bit; if not, the set can do without."""
-        ...
 
     def of(self, table: Table) -> Rows:
         """Return the rows of a table that are in the set."""
-        ...
 
     def dense(self, table: Table) -> DenseBits | None:
         """Return the rows of the set in a table as a matrix of bits, if it has one."""
-        ...
 
     def keeping_cost(self) -> tuple[bool, int]:
         """Return whether a failed transaction puts the set back, and its size: the least of these lends its bit."""
-        ...
 
     def lend(self) -> None:
         """Clear the bit in all rows, and give it back until the set is asked for again."""
-        ...
 
     def release(self) -> None:
         """Clear the bit in all rows, and give it back."""
-        ...
 
 
 class Evaluation:

@@ -16,24 +16,19 @@ class PendingSet(Protocol):
     @property
     def derives(self) -> bool:
         """Whether rules must be applied or derivations counted to compute it."""
-        ...
 
     @property
     def spent(self) -> bool:
         """Whether it was computed as a part of another set, and so cannot be computed again."""
-        ...
 
     def leaves(self) -> Iterator[object]:
         """Yield the sets that the expression is made from."""
-        ...
 
     def force(self) -> object:
         """Compute it."""
-        ...
 
     def drop(self) -> None:
         """Release its operands."""
-        ...
 
 
 class PendingBag(Protocol):
@@ -49,7 +44,6 @@ class PendingCounts(Protocol):
 
     def settle(self) -> None:
         """Add them to the column, and be pending no more."""
-        ...
 
 
 class Pending:

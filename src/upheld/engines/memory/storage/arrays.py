@@ -47,11 +47,9 @@ class Indexed(Protocol):
 
     def touch(self) -> None:
         """Note that rows, arrays or indexes are about to change."""
-        ...
 
     def distinct(self, columns: tuple[int, ...]) -> float:
         """Estimate the number of distinct values in some columns."""
-        ...
 
 
 def slots_for(count: int) -> int:

@@ -18,7 +18,6 @@ class RowList(Protocol):
 
     def moved(self, table: Table, old: Rows, new: Rows) -> None:
         """Continue with the numbers of rows that have moved; `old` is descending."""
-        ...
 
 
 class Holders:

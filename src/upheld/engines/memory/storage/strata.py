@@ -19,27 +19,21 @@ class ListedSet(Protocol):
 
     def tables(self) -> list[Table]:
         """Return the tables that may have rows in the set."""
-        ...
 
     def tables_of(self, names: Collection[str]) -> list[Table]:
         """Return the tables of `tables` with one of some names."""
-        ...
 
     def of(self, table: Table) -> Rows:
         """Return the rows of a table that are in the set."""
-        ...
 
     def of_tables(self, tables: Collection[Table]) -> dict[Table, Rows]:
         """Return the rows of some tables that are in the set, without tables that have none."""
-        ...
 
     def is_most_of(self, table: Table) -> bool:
         """Return whether it is faster to test rows of a table than to list the rows of the set."""
-        ...
 
     def among(self, table: Table, rows: Rows) -> Rows:
         """Return the rows that are in the set, of some rows of a table."""
-        ...
 
 
 class Placing:

@@ -70,7 +70,6 @@ class Objects(Protocol):
 
     def number_of(self, thing: Any) -> int | None:
         """Return the number of an object, if it has one."""
-        ...
 
 
 def carry_out(task: Objects, function: Callable[..., Any], arguments: Sequence[Any], phase: str) -> list[Any]:

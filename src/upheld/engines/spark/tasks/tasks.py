@@ -25,23 +25,18 @@ class Tasks(Protocol):
     @property
     def wire(self) -> Wire:
         """The wire of the driver, which is the last of the members."""
-        ...
 
     def send(self, commands: bytes) -> None:
         """Send commands to every task, in one message."""
-        ...
 
     def have_ended(self) -> bool:
         """Return whether a task has ended, as far as is known without asking it."""
-        ...
 
     def abandon(self) -> None:
         """Let all tasks end."""
-        ...
 
     def close(self) -> None:
         """End all tasks, and wait for them."""
-        ...
 
 
 # -- threads -----------------------------------------------------------------------------------------------------------
