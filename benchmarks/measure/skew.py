@@ -20,11 +20,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tests.engines.spark.helpers.threads import in_threads
 from upheld.compiler.compile import compile_program
 from upheld.compiler.strata import stratify
 from upheld.engines.spark.engine import PartitionedEngine
 from upheld.engines.spark.joins import sharing
-from upheld.engines.spark.tasks.wire import Wire, in_threads
+from upheld.engines.spark.tasks.wire import Wire
 from upheld.facts.columns import Columns
 from upheld.language.core import Core
 from upheld.language.syntax.files import read_text

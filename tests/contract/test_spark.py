@@ -10,9 +10,9 @@ import pytest
 from tests.contract import test_counters, test_equality, test_equality_rounds, test_sets
 from tests.contract.laws import EqualitySetting, EquivalenceSetting, Law, Setting, laws_of
 from tests.engines.spark.helpers.tasks import Task
+from tests.engines.spark.helpers.threads import in_threads
 from tests.helpers.programs.strategies import Case, random_case
 from tests.helpers.sizes import exhaustive, usually
-from upheld.engines.spark.tasks.wire import in_threads
 
 LAWS: dict[str, Law] = laws_of(test_sets) | laws_of(test_counters)
 

@@ -22,13 +22,14 @@ import numpy as np
 import pytest
 
 from tests.engines.spark.helpers.tasks import Task, assert_followed, follow, here
+from tests.engines.spark.helpers.threads import in_threads
 from tests.helpers.programs.strategies import Case, Update
 from tests.helpers.streams.streams import NAMES, Stream
 from upheld.algebra.sets import derive, settle
 from upheld.compiler.compile import compile_program
 from upheld.compiler.strata import stratify
 from upheld.engines.spark.owners import Owners
-from upheld.engines.spark.tasks.wire import Wire, in_threads
+from upheld.engines.spark.tasks.wire import Wire
 from upheld.language.ast import Variable
 from upheld.language.core import Atom
 from upheld.language.syntax.files import read_text

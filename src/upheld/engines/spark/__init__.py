@@ -16,7 +16,7 @@ the name of its operator and the number of its command; members that are at diff
     writing      facts in Parquet files, which tasks write
     codec        a dictionary of texts that is the same in all tasks
     tasks/       the driver's engine, the commands it sends, the procedures that tasks carry out by themselves, and the
-                 wire between members: threads of one process, processes, or the tasks of one job of Spark
+                 wire between members: processes, or the tasks of one job of Spark
     sets/        sets of facts: rows at home, and copies
     joins/       bodies in legs, between which bindings travel; the instances of rules, in all partitions together;
                  which strata each task can maintain by itself

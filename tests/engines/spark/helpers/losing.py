@@ -12,9 +12,9 @@ from random import Random
 from typing import Any, TypeVar
 
 from tests.engines.spark.helpers import processes
+from tests.engines.spark.helpers.threads import ThreadTasks
 from upheld.base.errors import UpheldError
 from upheld.engines.spark.tasks.driver import DrivenEngine, taught_engine
-from upheld.engines.spark.tasks.tasks import ThreadTasks
 
 R = TypeVar("R")
 

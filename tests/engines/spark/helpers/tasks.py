@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.engines.spark.helpers.threads import driven_in_threads, in_threads
 from tests.helpers.programs.strategies import Update
 from tests.helpers.streams.streams import FactsGiven, Recomputed, Stream, facts_of
 from upheld.base.errors import EvaluationError
@@ -16,9 +17,8 @@ from upheld.base.limits import Limits
 from upheld.compiler.strata import Stratification
 from upheld.engines.spark.engine import PartitionedEngine
 from upheld.engines.spark.sets.sets import PartitionedSet
-from upheld.engines.spark.tasks import driver
 from upheld.engines.spark.tasks.driver import DrivenEngine
-from upheld.engines.spark.tasks.wire import Wire, in_threads
+from upheld.engines.spark.tasks.wire import Wire
 from upheld.language.core import Core, Fact
 from upheld.maintain.marking.marking import Marked
 from upheld.maintain.registry import algorithm_named
@@ -45,7 +45,7 @@ class Driven:
     name: str = "spark"
 
     def open(self, core: Core, limits: Limits | None = None) -> DrivenEngine:
-        return driver.in_threads(core, self.parts, limits)
+        return driven_in_threads(core, self.parts, limits)
 
 
 def here(facts: PartitionedSet) -> set[Fact]:

@@ -6,8 +6,8 @@ import pickle
 
 import upheld
 from tests.engines.spark.helpers.tasks import Driven
+from tests.engines.spark.helpers.threads import ThreadTasks
 from upheld.engines.spark.tasks.commands import Command
-from upheld.engines.spark.tasks.tasks import ThreadTasks
 
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 

@@ -14,9 +14,9 @@ import pytest
 import upheld
 from tests.engines.spark.helpers import processes
 from tests.engines.spark.helpers.tasks import Driven
+from tests.engines.spark.helpers.threads import ThreadWire
 from upheld.base.errors import LimitReached
 from upheld.engines.spark.tasks.driver import DrivenEngine, taught_engine
-from upheld.engines.spark.tasks.wire import ThreadWire
 
 #: Two atoms of a derived relation: what is derived is looked up by two columns, and heads travel.
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), path(y, z)."

@@ -16,12 +16,12 @@ import pytest
 import upheld
 from tests.engines.spark.helpers.processes import in_processes
 from tests.engines.spark.helpers.sessions import Light
+from tests.engines.spark.helpers.threads import ThreadTasks
 from tests.helpers.sizes import exhaustive
 from upheld.base.errors import UpheldError
 from upheld.base.limits import Limits
 from upheld.engines.spark.tasks.driver import DrivenEngine, Driver, taught_engine
 from upheld.engines.spark.tasks.sockets import Meeting, NotAllCame, gather, packed, portable, unpacked
-from upheld.engines.spark.tasks.tasks import ThreadTasks
 from upheld.engines.spark.tasks.wire import Frame
 from upheld.language.core import Core
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from tests.engines.spark.helpers.tasks import Task
+from tests.engines.spark.helpers.threads import in_threads
 from upheld.algebra.sets import derive, derive_bag, settle
 from upheld.base.errors import EvaluationError, LimitReached, Problem, UpheldError
 from upheld.compiler.compile import compile_program
-from upheld.engines.spark.tasks.wire import Wire, in_threads
+from upheld.engines.spark.tasks.wire import Wire
 from upheld.language.syntax.files import read_text
 
 CLOSURE = """

@@ -31,7 +31,7 @@ from upheld.engines.spark.tasks.held import EngineOfAll, Held, held_as, local
 from upheld.engines.spark.tasks.job_progress import Show
 from upheld.engines.spark.tasks.kept import Kept
 from upheld.engines.spark.tasks.procedures import END, Report, result_of, stand_in, take_over, tell_meter
-from upheld.engines.spark.tasks.tasks import Tasks, ThreadTasks
+from upheld.engines.spark.tasks.tasks import Tasks
 from upheld.engines.spark.tasks.wire import Wire, again, task_lost
 from upheld.facts.columns import Columns, Row
 from upheld.facts.stored import SharedRows, StoredFacts
@@ -400,11 +400,6 @@ class DrivenEngine(EngineOfAll):
     def close(self) -> None:
         self._end.detach()
         self.driver.close()
-
-
-def in_threads(core: Core, parts: int, limits: Limits | None = None) -> DrivenEngine:
-    """Return an engine whose tasks are threads of this process."""
-    return DrivenEngine(core, ThreadTasks(parts, partial(task_engine, core, limits)), limits)
 
 
 def taught_engine(core: Core, limits: Limits | None) -> NewEngine:

@@ -1,12 +1,10 @@
-"""Tasks that follow the commands of a driver: threads of this process, or other processes by their connections.
+"""Tasks that follow the commands of a driver: other processes, by their connections.
 
 A task ends when the driver closes its connection, or is gone. `barrier_job` starts the tasks of a job of Spark.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -16,7 +14,7 @@ from upheld.base.memory import watch_memory
 from upheld.engines.spark.tasks.commands import Member, NewEngine
 from upheld.engines.spark.tasks.sockets import Address, connected, meet
 from upheld.engines.spark.tasks.tls import Certificate
-from upheld.engines.spark.tasks.wire import Threads, ThreadWire, Wire, task_lost
+from upheld.engines.spark.tasks.wire import Wire, task_lost
 
 
 class Tasks(Protocol):
@@ -37,52 +35,6 @@ class Tasks(Protocol):
 
     def close(self) -> None:
         """End all tasks, and wait for them."""
-
-
-# -- threads -----------------------------------------------------------------------------------------------------------
-
-
-class ThreadTasks:
-    """Tasks in threads of this process."""
-
-    def __init__(self, parts: int, new_engine: NewEngine):
-        shared = Threads(parts, has_driver=True)
-        wires = [ThreadWire(me, parts, shared, has_driver=True) for me in range(parts + 1)]
-        self.wire, self.wires = wires.pop(), wires
-        self._inboxes = [queue.SimpleQueue[bytes | None]() for _ in wires]
-        self._threads = [
-            threading.Thread(target=_follow_in_thread, args=(wire, new_engine, inbox), daemon=True)
-            for wire, inbox in zip(wires, self._inboxes, strict=True)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def send(self, commands: bytes) -> None:
-        for inbox in self._inboxes:
-            inbox.put(commands)
-
-    def have_ended(self) -> bool:
-        return self.wire.is_broken
-
-    def abandon(self) -> None:
-        self.wire.close()
-        for inbox in self._inboxes:
-            inbox.put(None)
-
-    def close(self) -> None:
-        self.abandon()
-        for thread in self._threads:
-            thread.join()
-
-
-def _follow_in_thread(wire: ThreadWire, new_engine: NewEngine, inbox: queue.SimpleQueue[bytes | None]) -> None:
-    member = Member(wire, new_engine, lambda: not inbox.empty())
-    while not wire.is_broken and (commands := inbox.get()) is not None:
-        member.follow(commands)
-    member.leave(0, False)
-
-
-# -- processes ---------------------------------------------------------------------------------------------------------
 
 
 class ConnectedTasks:

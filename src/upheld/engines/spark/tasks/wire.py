@@ -14,11 +14,9 @@ the tasks list. Tasks may also go on by themselves for a while (`among_tasks`), 
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from upheld.base.errors import Problem, UpheldError, quote
 
@@ -26,11 +24,6 @@ from upheld.base.errors import Problem, UpheldError, quote
 Parcel = tuple[Any, ...]
 #: The parcels for each task.
 Outbox = Sequence[list[Parcel]]
-
-R = TypeVar("R")
-
-#: Seconds after which a thread that waits looks again.
-_SOON = 0.001
 
 
 class Frame(NamedTuple):
@@ -163,84 +156,3 @@ def task_lost(reason: str) -> UpheldError:
             hint="its process was stopped or ran out of memory: look at the log of its executor, and start again",
         )
     )
-
-
-# -- tasks that are threads of one process -----------------------------------------------------------------------------
-
-
-class _Group:
-    """The boards and the barrier by which some threads exchange frames."""
-
-    def __init__(self, members: int):
-        #: Two boards, used in turn: nobody writes to one before all have read what was there.
-        self.boards: list[list[Sequence[Frame]]] = [[()] * members for _ in range(2)]
-        self.barrier = threading.Barrier(members)
-
-
-class Threads:
-    """The groups of threads of one process that exchange frames: all members, and the tasks, by their sizes."""
-
-    def __init__(self, parts: int, *, has_driver: bool = False):
-        self.groups = {members: _Group(members) for members in (parts, parts + has_driver)}
-
-
-class ThreadWire(Wire):
-    """A wire between threads of one process. Arrays are handed over, not copied: nobody changes one that has come."""
-
-    def __init__(self, me: int, parts: int, shared: Threads, *, has_driver: bool = False):
-        super().__init__(me, parts, has_driver=has_driver)
-        self._threads = shared
-        self._swaps = dict.fromkeys(shared.groups, 0)
-
-    def swap(self, frames: Sequence[Frame]) -> list[Frame]:
-        group = self._threads.groups[self.members]
-        board = group.boards[self._swaps[self.members] % 2]
-        self._swaps[self.members] += 1
-        board[self.me] = frames
-        try:
-            group.barrier.wait()
-        except threading.BrokenBarrierError as error:
-            self.is_broken = True
-            raise self.shared(task_lost("a thread has left")) from error
-        return [theirs[self.me] for theirs in board]
-
-    def wait(self, look: Callable[[], None]) -> None:
-        barrier = self._threads.groups[self.members].barrier
-        while not barrier.n_waiting and not barrier.broken:
-            look()
-            time.sleep(_SOON)
-
-    def close(self) -> None:
-        """Let nobody wait for this thread any more."""
-        self.is_broken = True
-        for group in self._threads.groups.values():
-            group.barrier.abort()
-
-
-def in_threads(parts: int, main: Callable[[Wire], R]) -> list[R]:
-    """Run a function in step in as many threads as there are parts, and return the result of each."""
-    shared = Threads(parts)
-    results: dict[int, R] = {}
-    failures: dict[int, BaseException] = {}
-
-    def task(me: int) -> None:
-        wire = ThreadWire(me, parts, shared)
-        try:
-            with wire.in_step():
-                results[me] = main(wire)
-        except BaseException as error:
-            failures[me] = error
-
-    threads = [threading.Thread(target=task, args=(me,), name=f"task {me}") for me in range(parts)]
-    for thread in threads:
-        thread.start()
-    try:
-        for thread in threads:
-            thread.join()
-    except BaseException:
-        for group in shared.groups.values():
-            group.barrier.abort()
-        raise
-    if failures:
-        raise failures[min(failures)]
-    return [results[me] for me in range(parts)]
