@@ -17,8 +17,8 @@ from upheld.base.errors import FactsError, ProgramError
 from upheld.base.source import Source, Span
 from upheld.facts.files.badrows import BAD_ROWS_SHOWN
 from upheld.facts.files.formats import Format
-from upheld.facts.files.reading import read_facts
-from upheld.facts.files.writing import Output, facts_text, stdout_text, write_all, write_facts
+from upheld.facts.files.reading import read_bytes, rows_in
+from upheld.facts.files.writing import Output, facts_text, stdout_text, write_all
 from upheld.language.terms.terms import literal
 from upheld.language.types.primitive import INT64_MAX, INT64_MIN, PRIMITIVE_TYPES, UINT64_MAX, sorted_rows
 from upheld.language.types.records import RecordType, from_python
@@ -27,6 +27,14 @@ from upheld.language.values import NAN, normalise_float
 
 def format_of(columns="xy", kind="input", relation="edge", **options):
     return Format.from_options(list(options.items()), kind, relation, list(columns))
+
+
+def read_facts(path, types, format):
+    return rows_in(read_bytes(path), path, types, format)
+
+
+def write_facts(path, rows, types, format):
+    write_all([Output(path, rows, types, format)])
 
 
 @pytest.fixture

@@ -181,7 +181,6 @@ class Meter:
         self,
         facts: int,
         rounds: int = 1,
-        phase: str | None = None,
         by_relation: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
         """Note that one or several rounds ended, which found this many new facts together.
@@ -191,7 +190,7 @@ class Meter:
         statistics = self.statistics
         statistics.rounds += rounds
         statistics.facts += facts
-        self._report(phase or current_phase.get(), None).facts += facts
+        self._report(current_phase.get(), None).facts += facts
         if self._last is not None:
             if by_relation is None or len(self._busy) < 2:
                 self._last.facts += facts

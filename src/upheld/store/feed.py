@@ -59,11 +59,6 @@ class SavedProgram:
         }
         return Manifest(version, self.digest, relations)
 
-    def has_other_types(self, others: SavedProgram) -> str | None:
-        """Return a relation whose columns have other types in another program, if there is one."""
-        both = (name for name in self.relations if name in others.relations)
-        return next((name for name in both if self.relations[name][1] != others.relations[name][1]), None)
-
 
 @dataclass(frozen=True)
 class FeedStep:

@@ -30,6 +30,7 @@ from tests.helpers.programs.strategies import (
     random_typed_case,
 )
 from tests.helpers.streams.merging import together, with_cases
+from tests.helpers.streams.seminaive_counting import seminaive_counting
 from upheld.algebra.instances import RuleInstance
 from upheld.base.errors import EvaluationError
 from upheld.compiler.compile import compile_program
@@ -45,7 +46,6 @@ from upheld.language.types.columns import ColumnType
 from upheld.language.values import Value, normalise_float
 from upheld.maintain import adaptive, cost_model
 from upheld.maintain.registry import ALGORITHMS
-from upheld.maintain.seminaive import seminaive_counting
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.lifecycle import decompose_for
 from upheld.materialisation.materialisation import Materialisation

@@ -229,19 +229,16 @@ def _aggregating_query(aggregation: Aggregation) -> Problem:
 
 def refuse_builtins(core: Core) -> None:
     """Refuse rules that look into constants: representatives would be compared where users mean each constant."""
-    _refuse([rule for rule in core.rules if rule.builtins], "compares or computes with")
-
-
-def _refuse(rules: Sequence[Rule], does: str) -> None:
     problems = [
         Problem(
             "rewrite-positive-only",
-            f"a rule that {does} constants cannot be rewritten: {quote(rule.whole)}",
+            f"a rule that compares or computes with constants cannot be rewritten: {quote(rule.whole)}",
             rule.span,
             note="one constant represents all equal ones, so `FILTER`, `BIND` and `NOT` would see only that one",
             hint="use `equality=axioms`, which keeps all constants",
         )
-        for rule in rules
+        for rule in core.rules
+        if rule.builtins
     ]
     if problems:
         raise ProgramError(problems)

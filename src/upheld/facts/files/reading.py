@@ -48,18 +48,12 @@ MOST_UNPACKED, MOST_TIMES = 1 << 26, 200
 UNREADABLE = (EOFError, OSError, ValueError, zlib.error)
 
 
-def read_facts(path: Path, types: Sequence[str], format: Format) -> list[Row]:
-    """Return the rows of a facts file, in the order of the file.
+def rows_in(data: bytes, path: Path, types: Sequence[str], format: Format) -> list[Row]:
+    """Return the rows of a facts file that has been read from `path`, in the order of the file.
 
     Lines end with `\\n` or `\\r\\n`. An empty line is the empty symbol where rows are one symbol, and `()` where they
-    have no columns. A gzipped file is unpacked whether or not `format` says `compress`. Raises `FactsError` with all
-    bad rows, up to twenty.
+    have no columns. Raises `FactsError` with all bad rows, up to twenty.
     """
-    return rows_in(read_bytes(path), path, types, format)
-
-
-def rows_in(data: bytes, path: Path, types: Sequence[str], format: Format) -> list[Row]:
-    """Return the rows of a facts file that has been read from `path`, which is named in errors."""
     rows: list[Row] = []
     bad = BadRows(str(path))
     for block in blocks(data, path, format, bad):

@@ -85,11 +85,6 @@ def enclosed(text: Value) -> str:
     return '"' + str(text).replace('"', '""') + '"'
 
 
-def write_facts(path: Path, rows: Iterable[Row], types: Sequence[str], format: Format) -> None:
-    """Write a facts file. If it cannot be written whole, what was there before stays."""
-    write_all([Output(path, rows, types, format)])
-
-
 def write_all(outputs: Iterable[Output], to_text: Writer = facts_text, threads: Threads = ONE_THREAD) -> None:
     """Write several facts files. If one of them cannot be written, none is replaced, and all reasons are raised.
 

@@ -69,10 +69,6 @@ class TypeTable:
             self._structure(name, declaration, draft)
         self._fill_below()
 
-    def primitive(self, name: str) -> str | None:
-        """Return the type of this table that a type stands on, or None for an unknown or faulty one."""
-        return self._built_in(name) or self._primitive.get(name)
-
     def _built_in(self, name: str) -> str | None:
         """Return the name of a type that no program declares, without the sign of nulls."""
         type = None if name in self._declared else column_type(name)

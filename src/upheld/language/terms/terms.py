@@ -14,7 +14,6 @@ from upheld.language.terms.ntriples_grammar import SHORT_ESCAPES, literal_parts
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-RDF_TYPE = f"<{RDF}type>"
 TRUE, FALSE = (f'"{word}"^^<{XSD}boolean>' for word in ("true", "false"))
 
 #: Canonical N-Triples escapes these and nothing else, so that no term has a tab or a line break.

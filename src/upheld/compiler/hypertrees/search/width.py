@@ -23,10 +23,6 @@ class Width:
     def upper(self) -> int:
         return self.decomposition.width
 
-    @property
-    def is_exact(self) -> bool:
-        return self.lower == self.upper
-
 
 def hypertree_width(hypergraph: Hypergraph, limit: Limit) -> Width:
     """Return the hypertree width, as exactly as the limit allows: one width after the other is searched or ruled out.

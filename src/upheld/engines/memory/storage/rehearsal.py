@@ -15,11 +15,6 @@ from upheld.engines.memory.storage.table import Table
 ROWS = 200
 
 
-def shape_of(table: Table) -> object:
-    """Return what kernels are compiled for: tables of the same shape need the same ones."""
-    return table.rows.dtype, table.arity, tuple((type(index), columns) for columns, index in table.indexes.items())
-
-
 def rehearse(table: Table) -> None:
     """Let a table of the same columns, width and indexes grow and shrink."""
     scratch = Table(table.name, table.types)
