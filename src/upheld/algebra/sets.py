@@ -92,6 +92,16 @@ class Own(NamedTuple):
     facts: FactSet
 
 
+class Within(NamedTuple):
+    """The sets that bodies are matched in, as `derive` is given them."""
+
+    P: FactSet
+    N: FactSet
+    via: FactSet | None = None
+    via_not: FactSet | None = None
+    own: Own | None = None
+
+
 class Bag(Protocol):
     """Facts with multiplicities, which may be negative."""
 
@@ -181,32 +191,13 @@ class SetEngine(Protocol):
     def forget_rules(self, rules: Collection[Rule]) -> None:
         """Drop what is kept to evaluate rules that are no longer of the program. Law: no result changes."""
 
-    def derive(
-        self,
-        rules: Sequence[Rule],
-        P: FactSet,
-        N: FactSet,
-        via: FactSet | None,
-        via_not: FactSet | None,
-        heads: FactSet | None,
-        own: Own | None,
-    ) -> FactSet:
+    def derive(self, rules: Sequence[Rule], within: Within, heads: FactSet | None) -> FactSet:
         """See `derive`."""
 
-    def derive_bag(
-        self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
-    ) -> Bag:
+    def derive_bag(self, rules: Sequence[Rule], within: Within) -> Bag:
         """See `derive_bag`."""
 
-    def instances(
-        self,
-        rules: Sequence[Rule],
-        P: FactSet,
-        N: FactSet,
-        via: FactSet | None,
-        via_not: FactSet | None,
-        own: Own | None = None,
-    ) -> Instances:
+    def instances(self, rules: Sequence[Rule], within: Within) -> Instances:
         """See `instances`."""
 
     def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> Instances:
@@ -241,7 +232,7 @@ def derive(
     Laws: `derive(R, P, N, heads=H)` is `H & derive(R, P, N)`; `derive(R, P, N, via=P, via_not=U)`, where `U` has every
     fact, is `derive(R, P, N)` for rules with a body atom.
     """
-    return P.engine.derive(rules, P, N, via, via_not, heads, own)
+    return P.engine.derive(rules, Within(P, N, via, via_not, own), heads)
 
 
 def derive_bag(
@@ -256,7 +247,7 @@ def derive_bag(
 
     Law: `derive_bag(...).facts()` is `derive(...)`.
     """
-    return P.engine.derive_bag(rules, P, N, via, via_not)
+    return P.engine.derive_bag(rules, Within(P, N, via, via_not))
 
 
 def instances(
@@ -269,7 +260,7 @@ def instances(
     own: Own | None = None,
 ) -> Instances:
     """Return the instances whose heads `derive` returns, each once."""
-    return P.engine.instances(rules, P, N, via, via_not, own)
+    return P.engine.instances(rules, Within(P, N, via, via_not, own))
 
 
 def supports(rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> Instances:

@@ -25,7 +25,7 @@ from tests.engines.spark.helpers.tasks import Task, assert_followed, follow, her
 from tests.engines.spark.helpers.threads import in_threads
 from tests.helpers.programs.strategies import Case, Update
 from tests.helpers.streams.streams import NAMES, Stream
-from upheld.algebra.sets import derive, settle
+from upheld.algebra.sets import Within, derive, settle
 from upheld.compiler.compile import compile_program
 from upheld.compiler.strata import stratify
 from upheld.engines.spark.owners import Owners
@@ -195,7 +195,7 @@ def test_each_task_names_rules_by_number():
         strata = stratify(engine._core)
         I = engine.named("I")
         I |= settle(engine.load("edge", EDGES))
-        found = [engine.instances(s.rules, I, I, None, None) for s in strata if s.rules]
+        found = [engine.instances(s.rules, Within(I, I)) for s in strata if s.rules]
         assert len(here(I)) in (0, len(EDGES))
         return sum(len(list(instances)) for instances in found)
 

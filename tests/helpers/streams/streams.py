@@ -32,6 +32,7 @@ from tests.helpers.programs.strategies import (
 from tests.helpers.streams.merging import together, with_cases
 from tests.helpers.streams.seminaive_counting import seminaive_counting
 from upheld.algebra.instances import RuleInstance
+from upheld.algebra.sets import Within
 from upheld.base.errors import EvaluationError
 from upheld.compiler.compile import compile_program
 from upheld.compiler.dependencies import STRATIFICATIONS
@@ -86,7 +87,7 @@ class Recomputed:
     @cached_property
     def instances(self) -> dict[RuleInstance, Stratum]:
         """The rule instances that fire, with their strata."""
-        return {i: s for s in self.strata for i in self.engine.instances(s.rules, self.I, self.I, None, None)}
+        return {i: s for s in self.strata for i in self.engine.instances(s.rules, Within(self.I, self.I))}
 
     @cached_property
     def leanings(self) -> list[tuple[Fact, tuple[Fact, ...]]]:

@@ -11,7 +11,7 @@ import numpy as np
 from upheld.algebra.counters import Numbered
 from upheld.algebra.engine import Freed, MemoryUse, TableSize
 from upheld.algebra.meter import Meter
-from upheld.algebra.sets import FactSet, Own
+from upheld.algebra.sets import FactSet, Within
 from upheld.base.interruptions import uninterrupted
 from upheld.base.threads import ONE_THREAD, Threads
 from upheld.compiler.equality.equality import Equality
@@ -235,44 +235,26 @@ class MemoryEngine:
 
     # -- derivations ---------------------------------------------------------------------------------------------------
 
-    def derive(
-        self,
-        rules: Sequence[Rule],
-        P: FactSet,
-        N: FactSet,
-        via: FactSet | None,
-        via_not: FactSet | None,
-        heads: FactSet | None,
-        own: Own | None,
-    ) -> MemorySet:
-        if self._lead_nowhere(rules, via, via_not) or (heads is not None and own_set(heads).is_void()):
+    def derive(self, rules: Sequence[Rule], within: Within, heads: FactSet | None) -> MemorySet:
+        if self._lead_nowhere(rules, within) or (heads is not None and own_set(heads).is_void()):
             return self.nothing
-        return Derivation(self.matcher, rules, P, N, via, via_not, heads, own)
+        return Derivation(self.matcher, rules, within, heads)
 
-    def _lead_nowhere(self, rules: Sequence[Rule], via: FactSet | None, via_not: FactSet | None) -> bool:
+    def _lead_nowhere(self, rules: Sequence[Rule], within: Within) -> bool:
         """Return whether rules are known to have no instances with an atom in one of two sets, if one must be."""
+        via, via_not = within.via, within.via_not
         if not rules or (via is None and via_not is None):
             return not rules
         return (via is None or not self.matcher.look_at(rules, "positive", own_set(via))) and (
             via_not is None or not self.matcher.look_at(rules, "negated", own_set(via_not))
         )
 
-    def derive_bag(
-        self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
-    ) -> MemoryBag:
-        if self._lead_nowhere(rules, via, via_not):
+    def derive_bag(self, rules: Sequence[Rule], within: Within) -> MemoryBag:
+        if self._lead_nowhere(rules, within):
             return MemoryBag(self.matcher, counts={})
-        return MemoryBag(self.matcher, derivation=(rules, Where(self.context, P, N, via, via_not)))
+        return MemoryBag(self.matcher, derivation=(rules, Where(self.context, *within)))
 
-    def instances(
-        self,
-        rules: Sequence[Rule],
-        P: FactSet,
-        N: FactSet,
-        via: FactSet | None,
-        via_not: FactSet | None,
-        own: Own | None = None,
-    ) -> MemoryInstances:
+    def instances(self, rules: Sequence[Rule], within: Within) -> MemoryInstances:
         result: list[Group] = []
 
         def sink(plan: Plan, start: Table | None, work: int) -> Sink:
@@ -286,7 +268,7 @@ class MemoryEngine:
 
             return FunctionSink(take)
 
-        with (where := Where(self.context, P, N, via, via_not, own)):
+        with (where := Where(self.context, *within)):
             self.matcher.forwards(rules, where, sink, whole=True, with_rows=True)
         return MemoryInstances(self.matcher, result)
 

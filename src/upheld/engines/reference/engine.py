@@ -17,7 +17,7 @@ from upheld.algebra.counters import Numbered
 from upheld.algebra.engine import Freed, MemoryUse, TableSize
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.meter import Meter
-from upheld.algebra.sets import FactSet, Own
+from upheld.algebra.sets import FactSet, Within
 from upheld.base.interruptions import uninterrupted
 from upheld.compiler.equality.equality import Equality
 from upheld.engines.reference.aggregates import PlainAggregate
@@ -173,44 +173,26 @@ class ReferenceEngine:
         self.meter.round(settled.count(), by_relation=lambda: {p: settled.count(p) for p in settled.predicates()})
         return settled
 
-    def derive(
-        self,
-        rules: Sequence[Rule],
-        P: FactSet,
-        N: FactSet,
-        via: FactSet | None,
-        via_not: FactSet | None,
-        heads: FactSet | None,
-        own: Own | None,
-    ) -> Facts:
+    def derive(self, rules: Sequence[Rule], within: Within, heads: FactSet | None) -> Facts:
         if heads is None:
             result = Facts(self)
-            for number, i in enumerate(self.matcher.instances(rules, P, N, via, via_not, own)):
+            for number, i in enumerate(self.matcher.instances(rules, within)):
                 predicate, row = i.head
                 result.by_predicate[predicate].add(row)
                 if number % 1024 == 0:
                     self.meter.limit_facts(result.count())
             return result
-        assert via is None and via_not is None and own is None, "heads are asked for of all instances"
+        P, N, *others = within
+        assert all(part is None for part in others), "heads are asked for of all instances"
         return Facts(self, self.matcher.derivable(rules, own_set(heads), own_set(P), own_set(N)))
 
-    def derive_bag(
-        self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
-    ) -> CountedFacts:
-        return self.instances(rules, P, N, via, via_not).bag()
+    def derive_bag(self, rules: Sequence[Rule], within: Within) -> CountedFacts:
+        return self.instances(rules, within).bag()
 
-    def instances(
-        self,
-        rules: Sequence[Rule],
-        P: FactSet,
-        N: FactSet,
-        via: FactSet | None,
-        via_not: FactSet | None,
-        own: Own | None = None,
-    ) -> InstanceList:
+    def instances(self, rules: Sequence[Rule], within: Within) -> InstanceList:
         result: list[RuleInstance] = []
         heads: set[Fact] = set()
-        for number, instance in enumerate(self.matcher.instances(rules, P, N, via, via_not, own)):
+        for number, instance in enumerate(self.matcher.instances(rules, within)):
             result.append(instance)
             heads.add(instance.head)
             if number % 1024 == 0:

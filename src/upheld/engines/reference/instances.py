@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from upheld.algebra.instances import Binding, RuleInstance, unify
 from upheld.algebra.meter import Meter
-from upheld.algebra.sets import FactSet, Own, SetEngine
+from upheld.algebra.sets import FactSet, SetEngine, Within
 from upheld.engines.reference.matching import Step, match
 from upheld.engines.reference.sets import Facts, InstanceList, Row, own_set
 from upheld.language.core import Fact, Rule
@@ -23,16 +23,9 @@ class RuleMatcher:
         self.meter = meter
         self.recording: list[RuleInstance] | None = None
 
-    def instances(
-        self,
-        rules: Sequence[Rule],
-        P: FactSet,
-        N: FactSet,
-        via: FactSet | None,
-        via_not: FactSet | None,
-        own: Own | None = None,
-    ) -> Iterator[RuleInstance]:
+    def instances(self, rules: Sequence[Rule], within: Within) -> Iterator[RuleInstance]:
         """Yield the instances that `derive` speaks of, each once."""
+        P, N, via, via_not, own = within
         negative = own_set(N)
         places = [own_set(P), own_set(own.facts)] if own else [own_set(P)]
         nothing = Facts(P.engine)

@@ -13,7 +13,7 @@ import numpy as np
 from upheld.algebra.counters import Numbered
 from upheld.algebra.engine import Attempt, Freed, MemoryUse, TableSize
 from upheld.algebra.meter import Meter
-from upheld.algebra.sets import FactSet, Own
+from upheld.algebra.sets import FactSet, Own, Within
 from upheld.compiler.equality.equality import Equality
 from upheld.engines.memory.storage.codec import Codes, is_text
 from upheld.engines.memory.storage.table import Table
@@ -160,18 +160,9 @@ class PartitionedEngine:
 
     # -- derivations ---------------------------------------------------------------------------------------------------
 
-    def derive(
-        self,
-        rules: Sequence[Rule],
-        P: FactSet,
-        N: FactSet,
-        via: FactSet | None,
-        via_not: FactSet | None,
-        heads: FactSet | None,
-        own: Own | None,
-    ) -> PartitionedSet:
-        sets, matching = _sets(P, N, via, via_not, own), self.matching
-        kind = Kind("via", own=own.stratum if own else None)
+    def derive(self, rules: Sequence[Rule], within: Within, heads: FactSet | None) -> PartitionedSet:
+        sets, matching = _sets(*within), self.matching
+        kind = Kind("via", own=within.own.stratum if within.own else None)
         if heads is None:
             reach = matching.reach(rules, sets, None, kind)
             return Derivation(self.context, matching, rules, sets, kind, reach.heads) if reach.heads else self.nothing
@@ -180,27 +171,17 @@ class PartitionedEngine:
         matching.backwards("derive heads", rules, some, sets, kind, results.heads, arrivals=arrivals)
         return at_home(self.context, arrivals.facts, some.bound)
 
-    def derive_bag(
-        self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
-    ) -> PartitionedBag:
-        sets = _sets(P, N, via, via_not)
+    def derive_bag(self, rules: Sequence[Rule], within: Within) -> PartitionedBag:
+        sets = _sets(*within)
         heads = self.matching.reach(rules, sets, None, Kind("via")).heads
         if not heads:
             return PartitionedBag(self.context, heads, {})
         return PartitionedBag(self.context, heads, derivation=(self.matching, rules, sets))
 
-    def instances(
-        self,
-        rules: Sequence[Rule],
-        P: FactSet,
-        N: FactSet,
-        via: FactSet | None,
-        via_not: FactSet | None,
-        own: Own | None = None,
-    ) -> PartitionedInstances:
+    def instances(self, rules: Sequence[Rule], within: Within) -> PartitionedInstances:
         matching = self.matching
-        kind = Kind("via", own=own.stratum if own else None, whole=True)
-        outcome = matching.forwards("instances", rules, _sets(P, N, via, via_not, own), kind, results.instances)
+        kind = Kind("via", own=within.own.stratum if within.own else None, whole=True)
+        outcome = matching.forwards("instances", rules, _sets(*within), kind, results.instances)
         return self._instances(rules, outcome)
 
     def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> PartitionedInstances:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.engines.memory.kernels import naive
 from tests.engines.memory.kernels.kernel_rows import MODULE_OF
+from upheld.algebra.sets import Within
 from upheld.base.threads import Threads
 from upheld.compiler.compile import compile_program
 from upheld.engines.memory.engine import MemoryEngine
@@ -390,7 +391,7 @@ def test_interrupted_as_a_kernel_comes_back(kernel, monkeypatch):
                 B = engine.load("r", more)
                 A |= B
                 engine.tables["r"].index((0,))
-                engine.derive_bag(rules, A, A, None, None)
+                engine.derive_bag(rules, Within(A, A))
             except Interrupted:
                 pass
             B = None
@@ -405,7 +406,7 @@ def test_interrupted_as_a_kernel_comes_back(kernel, monkeypatch):
         facts = set(A.rows("r"))
         assert facts.issuperset([*more, *((i, i + 1) for i in range(30))])
         heads = {(a,) for a, b in facts if (b, a) in facts}
-        assert {row for (_, row), _ in engine.derive_bag(rules, A, A, None, None).items()} == heads
+        assert {row for (_, row), _ in engine.derive_bag(rules, Within(A, A)).items()} == heads
     assert engine.context.bits.free.bit_count() == free
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from upheld.algebra.sets import FactSet, Own
+from upheld.algebra.sets import FactSet, Within
 from upheld.engines.memory.joins.bulk_copy import backward_copies
 from upheld.engines.memory.joins.few_facts import MOST_PAIRS, HeadTaker, Task
 from upheld.engines.memory.joins.first_match import find_derivable
@@ -31,20 +31,10 @@ class Derivation(Deferred):
 
     derives = True
 
-    def __init__(
-        self,
-        matcher: Matcher,
-        rules: Sequence[Rule],
-        P: FactSet,
-        N: FactSet,
-        via: FactSet | None,
-        via_not: FactSet | None,
-        heads: FactSet | None,
-        own: Own | None,
-    ):
+    def __init__(self, matcher: Matcher, rules: Sequence[Rule], within: Within, heads: FactSet | None):
         self.matcher = matcher
         self.arguments: tuple[Sequence[Rule], Where, FactSet | None] | None
-        where = Where(matcher.context, P, N, via, via_not, own)
+        where = Where(matcher.context, *within)
         self.arguments = (rules, where, heads)
         self.width = 1 + where.width + (own_set(heads).width if heads is not None else 0)
         super().__init__(matcher.context)
