@@ -58,91 +58,74 @@ class Data:
         return "a data range" if self.node.startswith("_:") else self.node
 
 
-@dataclass(frozen=True)
-class And:
-    parts: tuple[Expression, ...]
+class _Functional:
+    """An expression of the functional syntax: its name there, and its fields as arguments."""
+
+    _name: str
+
+    def __init_subclass__(cls, name: str):
+        cls._name = name
 
     def __str__(self) -> str:
-        return f"ObjectIntersectionOf({' '.join(map(str, self.parts))})"
+        arguments = (" ".join(map(str, a)) if isinstance(a, tuple) else str(a) for a in vars(self).values())
+        return f"{self._name}({' '.join(arguments)})"
 
 
 @dataclass(frozen=True)
-class Or:
+class And(_Functional, name="ObjectIntersectionOf"):
     parts: tuple[Expression, ...]
 
-    def __str__(self) -> str:
-        return f"ObjectUnionOf({' '.join(map(str, self.parts))})"
+
+@dataclass(frozen=True)
+class Or(_Functional, name="ObjectUnionOf"):
+    parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
-class Not:
+class Not(_Functional, name="ObjectComplementOf"):
     part: Expression
 
-    def __str__(self) -> str:
-        return f"ObjectComplementOf({self.part})"
-
 
 @dataclass(frozen=True)
-class OneOf:
+class OneOf(_Functional, name="ObjectOneOf"):
     members: tuple[str, ...]
 
-    def __str__(self) -> str:
-        return f"ObjectOneOf({' '.join(self.members)})"
-
 
 @dataclass(frozen=True)
-class Some:
+class Some(_Functional, name="ObjectSomeValuesFrom"):
     property: Property
     filler: Expression
 
-    def __str__(self) -> str:
-        return f"ObjectSomeValuesFrom({self.property} {self.filler})"
-
 
 @dataclass(frozen=True)
-class Only:
+class Only(_Functional, name="ObjectAllValuesFrom"):
     property: Property
     filler: Expression
 
-    def __str__(self) -> str:
-        return f"ObjectAllValuesFrom({self.property} {self.filler})"
-
 
 @dataclass(frozen=True)
-class HasValue:
+class HasValue(_Functional, name="ObjectHasValue"):
     property: Property
     value: str
 
-    def __str__(self) -> str:
-        return f"ObjectHasValue({self.property} {self.value})"
-
 
 @dataclass(frozen=True)
-class HasSelf:
+class HasSelf(_Functional, name="ObjectHasSelf"):
     property: Property
 
-    def __str__(self) -> str:
-        return f"ObjectHasSelf({self.property})"
-
 
 @dataclass(frozen=True)
-class AtLeast:
+class AtLeast(_Functional, name="ObjectMinCardinality"):
     number: int
     property: Property
     filler: Expression
 
-    def __str__(self) -> str:
-        return f"ObjectMinCardinality({self.number} {self.property} {self.filler})"
-
 
 @dataclass(frozen=True)
-class AtMost:
+class AtMost(_Functional, name="ObjectMaxCardinality"):
     number: int
     property: Property
     filler: Expression
-
-    def __str__(self) -> str:
-        return f"ObjectMaxCardinality({self.number} {self.property} {self.filler})"
 
 
 Expression = Named | Data | And | Or | Not | OneOf | Some | Only | HasValue | HasSelf | AtLeast | AtMost
