@@ -96,9 +96,9 @@ def cases() -> Path:
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
     """The one local Spark session of the test run; a module that asks for it has `xdist_group("spark")` as its mark."""
-    from upheld.engines.spark.session import open_session
+    from upheld.engines.spark.session import spark_session
 
-    session = open_session(memory="1g", cores=3)
+    session = spark_session(memory="1g", cores=3)
     for name, value in usually(_FOR_FEW_ROWS, {}).items():
         session.conf.set(name, value)
     return session

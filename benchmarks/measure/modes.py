@@ -30,7 +30,7 @@ from pyspark.sql import SparkSession
 import upheld
 from benchmarks.measure.spark import NODES, edges, parquet
 from experiments.measuring.spending import processor_time
-from upheld.engines.spark.session import open_session
+from upheld.engines.spark.session import spark_session
 from upheld.pipeline import run
 from upheld.pipeline.modes.costs import Cost, Rates
 from upheld.pipeline.report import Choice
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--closure", type=float, choices=NODES, default=1.0, help="millions of facts")
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
-    spark = open_session(memory="2g", cores=TASKS + 1)
+    spark = spark_session(memory="2g", cores=TASKS + 1)
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -31,7 +31,7 @@ from benchmarks.report.subjects.spark import write_spark
 from benchmarks.workloads.graphs import components, giant
 from benchmarks.workloads.rulesets import CLOSURE
 from experiments.measuring.spending import processor_time
-from upheld.engines.spark.session import open_session
+from upheld.engines.spark.session import spark_session
 
 #: Nodes of a digraph of degree 2 whose closure has so many facts, in millions.
 NODES = {0.1: 400, 0.3: 690, 1.0: 1_260, 3.0: 2_170, 10.0: 3_960, 30.0: 6_850, 60.0: 9_690}
@@ -312,7 +312,7 @@ def main() -> None:
         size["growth"] = dict.fromkeys(MODES, options.millions)
     if options.engines:
         size["engines"] = options.engines
-    spark = open_session(memory=options.memory)
+    spark = spark_session(memory=options.memory)
     measures = {
         "loading": loading,
         "distributed": distributed,

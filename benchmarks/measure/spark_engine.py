@@ -31,7 +31,7 @@ from benchmarks.report.subjects.spark import write_spark
 from benchmarks.workloads.copies import apart, with_suffix
 from benchmarks.workloads.graphs import Facts, campus, components, generations
 from benchmarks.workloads.rulesets import CAMPUS, CLOSURE, SAME_GENERATION
-from upheld.engines.spark.session import open_session
+from upheld.engines.spark.session import spark_session
 
 #: The partitions that goals speak of.
 PARTITIONS = 2
@@ -307,7 +307,7 @@ def main() -> None:
         size["repeat"] = options.repeat
     if options.rows:
         size["rows"], options.only = options.rows, ["programs"]
-    spark = open_session(memory=options.memory, cores=PARTITIONS + 1)
+    spark = spark_session(memory=options.memory, cores=PARTITIONS + 1)
     warnings.simplefilter("ignore", upheld.UpheldWarning)  # of the rules of ontologies, at each run
     for name in options.only:
         load = os.getloadavg()[0]

@@ -20,7 +20,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from examples.university.generator import PROGRAM, university
-from upheld.engines.spark.session import open_session
+from upheld.engines.spark.session import spark_session
 from upheld.materialisation.build import materialise
 from upheld.pipeline import Pipeline
 from upheld.pipeline.streaming.stream import PipelineStream
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def tell(folder: Path, scale: int, seed: int) -> None:
     """Go through all steps in a folder."""
     with _step("Starting Spark, in this process and a Java beside it"):
-        spark = open_session()
+        spark = spark_session()
     with _step(f"Generating {scale} made-up {'university' if scale == 1 else 'universities'} on Spark, as CSV"):
         generate(spark, folder, scale, seed)
     print("\nThe rules, some of them recursive, some with negation:\n")

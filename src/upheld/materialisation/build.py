@@ -136,6 +136,10 @@ def materialise(
     return _with_checkpoint(m)
 
 
+#: The other spelling.
+materialize = materialise
+
+
 def check_options(
     engine: str | EngineChoice = "memory",
     algorithm: str = "adaptive",

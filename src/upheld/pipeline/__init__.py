@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from upheld.base.errors import Problem, UsageError, is_path, is_whole, require
 from upheld.base.limits import Limits, given_limits
-from upheld.engines.spark.session import open_session
+from upheld.engines.spark.session import spark_session
 from upheld.language.ast import Program
 from upheld.materialisation.progress import check_progress
 from upheld.pipeline.job import Job, Settings, job_of, read_job
@@ -88,7 +88,7 @@ class Pipeline:
         """
         check_progress(progress)
         settings: Settings = self._job.settings
-        spark = open_session(spark, memory=settings.memory, cores=settings.cores)
+        spark = spark_session(spark, memory=settings.memory, cores=settings.cores)
         from upheld.pipeline.run import run
         from upheld.store.spark.failures import explained_failures
 
@@ -117,7 +117,7 @@ class Pipeline:
             message, hint = "nothing says where updates come from", "add `[stream]`, or pass `stream=...`"
             raise UsageError(Problem("bad-job", message, hint=hint))
         settings = self._job.settings
-        spark = open_session(spark, memory=settings.memory, cores=settings.cores)
+        spark = spark_session(spark, memory=settings.memory, cores=settings.cores)
         from upheld.pipeline.streaming.stream import stream
         from upheld.store.spark.failures import explained_failures
 

@@ -21,10 +21,10 @@ def spark(run: Run) -> None:
         import upheld
         from tests.engines.spark.test_maintenance import follow
         from tests.helpers.streams.merging import random_cyclic_merged, random_merged
-        from upheld.engines.spark.session import open_session
+        from upheld.engines.spark.session import spark_session
 
         r = Random(seed)
-        engine = upheld.SparkEngine(open_session(memory="1g", cores=4), partitions=r.choice((1, 2, 3)))
+        engine = upheld.SparkEngine(spark_session(memory="1g", cores=4), partitions=r.choice((1, 2, 3)))
         algorithm = r.choice(list(ALGORITHMS))
         if r.random() < 0.15:
             made = follow(random_cyclic_merged(seed, databases, UPDATES), engine, algorithm, decompose="always")

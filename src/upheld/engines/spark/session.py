@@ -27,7 +27,7 @@ ARROW = {"spark.sql.execution.arrow.pyspark.enabled": "true"}
 _LOG_LINES = 5
 
 
-def open_session(spark: SparkSession | None = None, *, memory: str = "2g", cores: int | None = None) -> SparkSession:
+def spark_session(spark: SparkSession | None = None, *, memory: str = "2g", cores: int | None = None) -> SparkSession:
     """Return a Spark session: `spark`, else the active one, else a new local one.
 
     A local session runs in this process with a JVM beside it, and ends with the process.

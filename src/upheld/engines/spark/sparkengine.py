@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from upheld.algebra.engine import Engine
 from upheld.base.errors import Problem, UsageError, count
 from upheld.base.limits import Limits
-from upheld.engines.spark.session import open_session
+from upheld.engines.spark.session import spark_session
 from upheld.engines.spark.titles import title
 from upheld.language.core import Core
 
@@ -54,7 +54,7 @@ class SparkEngine:
         checkpoint: str | Path | None = None,
         idle: float | None = None,
     ):
-        self.spark = open_session(spark)
+        self.spark = spark_session(spark)
         if partitions is not None and (isinstance(partitions, bool) or partitions < 1):
             message = f"`partitions` is {partitions!r}, not a number from 1 on"
             raise UsageError(Problem("bad-argument", message, hint="leave it out to use the slots that are free"))
@@ -69,7 +69,7 @@ class SparkEngine:
         """Return the file systems that saved states and checkpoints may be on."""
         from upheld.store.spark.versioned_files import AnyFiles
 
-        return AnyFiles(open_session(self.spark))
+        return AnyFiles(spark_session(self.spark))
 
     def open(self, core: Core, limits: Limits | None = None) -> Engine:
         """Return a new engine for the facts of a program.
@@ -80,7 +80,7 @@ class SparkEngine:
         """
         from upheld.engines.spark.tasks.barrier_job import InBarrierJob
 
-        spark = open_session(self.spark)
+        spark = spark_session(self.spark)
         application = spark.sparkContext.applicationId
         taken = sum(parts for engine, (of, parts) in list(_opened.items()) if of == application and engine.is_open)
         parts = _partitions(self.partitions, self._slots(spark), taken)

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 def test_the_local_session(spark):
     """It is started once, has few shuffle partitions and no adaptive execution, and its workers are this Python."""
-    assert session.open_session() is spark
-    assert session.open_session(spark) is spark
+    assert session.spark_session() is spark
+    assert session.spark_session(spark) is spark
     assert int(spark.conf.get("spark.sql.shuffle.partitions")) <= 2 * spark.sparkContext.defaultParallelism
     assert spark.conf.get("spark.sql.adaptive.enabled") == "false"
 
@@ -65,7 +65,7 @@ class _Stopped:
 def test_a_stopped_session(spark, monkeypatch):
     monkeypatch.setattr(spark, "_sc", _Stopped())
     with pytest.raises(UsageError) as refusal:
-        session.open_session(spark)
+        session.spark_session(spark)
     assert refusal.value.slugs == ("stopped-session",)
 
 
@@ -83,7 +83,7 @@ def test_a_session_that_is_stopped_later(spark, spark_engine, monkeypatch):
 
 def test_what_is_no_session(spark):
     with pytest.raises(UsageError) as refusal:
-        session.open_session("local[2]")  # type: ignore[arg-type]
+        session.spark_session("local[2]")  # type: ignore[arg-type]
     assert refusal.value.slugs == ("unsupported-session",)
 
 
@@ -94,7 +94,7 @@ def test_a_missing_package(package, monkeypatch):
     with pytest.raises(
         MissingDependency, match=rf"`{package}` \[missing-dependency\]\n  hint: pip install 'upheld\[spark\]'"
     ):
-        session.open_session()
+        session.spark_session()
 
 
 def test_a_java_that_fails(tmp_path):
@@ -105,7 +105,7 @@ def test_a_java_that_fails(tmp_path):
         '#!/bin/sh\ncase "$*" in *-version) echo \'openjdk version "17"\';; *) echo no room >&2; exit 3;; esac\n'
     )
     java.chmod(0o755)
-    program = "from upheld.engines.spark.session import open_session; open_session()"
+    program = "from upheld.engines.spark.session import spark_session; spark_session()"
     ran = subprocess.run(
         [sys.executable, "-c", program], env={**os.environ, "JAVA_HOME": str(tmp_path)}, capture_output=True, text=True
     )
