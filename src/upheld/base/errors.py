@@ -212,6 +212,15 @@ def bad_argument(what: str, meaning: str, value: object) -> UsageError:
     return UsageError(Problem("bad-argument", f"{what} must be {meaning}, got {described(value)}"))
 
 
+def check_choice(value: object, parameter: str, choices: Iterable[str], slug: str) -> None:
+    """Refuse an argument that is not one of the choices for a parameter."""
+    known = list(choices)
+    if not isinstance(value, str) or value not in known:
+        message = f"{quote(value)} is not a value of `{parameter}`"
+        note = f"it is one of {', '.join(map(quote, known))}"
+        raise UsageError(Problem(slug, message, note=note, hint=nearest(value, known)))
+
+
 def is_path(value: object) -> bool:
     """Return whether `value` is a path as text without NUL, which no file system allows."""
     return isinstance(value, str | os.PathLike) and isinstance(path := os.fspath(value), str) and "\0" not in path

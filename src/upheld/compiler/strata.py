@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import Problem, UsageError, nearest, quote
+from upheld.base.errors import check_choice
 from upheld.base.interruptions import collector_paused
 from upheld.compiler.dependencies import LEVELS, Dependency, apart, components_of, refuse_negation_in_cycle
 from upheld.language.ast import Variable
@@ -333,15 +333,7 @@ class Stratification:
 
 def check_stratification(stratification: str) -> None:
     """Refuse a value of `stratification` that is not one of `LEVELS`."""
-    if not isinstance(stratification, str) or stratification not in LEVELS:
-        raise UsageError(
-            Problem(
-                "unknown-stratification",
-                f"{quote(stratification)} is not a value of `stratification`",
-                note=f"it must be one of {', '.join(map(quote, LEVELS))}",
-                hint=nearest(stratification, tuple(LEVELS)),
-            )
-        )
+    check_choice(stratification, "stratification", LEVELS, slug="unknown-stratification")
 
 
 @collector_paused()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import Problem, ProgramError, UsageError, nearest, quote
+from upheld.base.errors import Problem, ProgramError, UsageError, check_choice, quote
 from upheld.compiler.equality.equivalences import by_classes
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Aggregation, Atom, Core, CoreTerm, Fact, Predicate, Rule
@@ -66,15 +66,7 @@ class Equality:
 
 def check_equality(mode: str) -> None:
     """Refuse what is not a way to treat equality."""
-    if not isinstance(mode, str) or mode not in MODES:
-        raise UsageError(
-            Problem(
-                "unknown-equality",
-                f"unknown value of `equality`: {quote(mode)}",
-                note=f"the values are {', '.join(map(quote, MODES))}",
-                hint=nearest(mode, MODES),
-            )
-        )
+    check_choice(mode, "equality", MODES, slug="unknown-equality")
 
 
 def with_equality(core: Core, mode: str) -> Core:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import Problem, UsageError, nearest, quote
+from upheld.base.errors import check_choice
 from upheld.compiler.hypertrees.acyclicity import is_acyclic
 from upheld.compiler.hypertrees.hypergraph import hypergraph_of
 from upheld.language.core import Core, Rule
@@ -46,15 +46,7 @@ class Decomposed:
 
 def check_mode(mode: str) -> None:
     """Refuse a value of `decompose` that is not one of `MODES`."""
-    if not isinstance(mode, str) or mode not in MODES:
-        raise UsageError(
-            Problem(
-                "unknown-decomposition",
-                f"{quote(mode)} is not a value of `decompose`",
-                note=f"it is one of {', '.join(map(quote, MODES))}",
-                hint=nearest(mode, MODES),
-            )
-        )
+    check_choice(mode, "decompose", MODES, slug="unknown-decomposition")
 
 
 def concerned(rules: Sequence[Rule], mode: str) -> list[Rule]:
