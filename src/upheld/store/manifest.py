@@ -13,11 +13,10 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import FactsError, Problem
 from upheld.language.core import Predicate
 from upheld.language.types.columns import column_type
 from upheld.store.files import Checksum
-from upheld.store.seals import seal_of, sealed
+from upheld.store.seals import sealed, unsealed
 
 T = TypeVar("T")
 
@@ -177,20 +176,12 @@ class Manifest:
     @classmethod
     def from_json(cls, text: bytes, place: str, version: int, hint: str | None = None) -> Manifest:
         """Return the manifest of a version that a file holds; raise if it is damaged, or not one."""
-        found = seal_of(text)
-        message = f"this is not the manifest of version {version}"
-        if found is not None:
-            if found.format != FORMAT:
-                raise FactsError(_other_format(found.format, place))
-            if not found.holds:
-                raise FactsError(Problem("bad-state", "the manifest is damaged", place=place, note=_NOTE, hint=hint))
-            try:
-                manifest = cls._parsed(json.loads(text))
-                if manifest.version == version:
-                    return manifest.read_from(text)
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                pass  # what is not a manifest is refused below, whatever is wrong with it
-        raise FactsError(Problem("bad-state", message, place=place, note=_NOTE, hint=hint))
+
+        def parse(content: Any) -> Manifest | None:
+            manifest = cls._parsed(content)
+            return manifest.read_from(text) if manifest.version == version else None
+
+        return unsealed(text, FORMAT, parse, "bad-state", f"the manifest of version {version}", place, hint)
 
     @classmethod
     def _parsed(cls, content: Any) -> Manifest:
@@ -228,15 +219,6 @@ class Manifest:
                 if books.relations[name].types != relation.types:
                     raise ValueError("bookkeeping of a relation of other types")
         return manifest
-
-
-_NOTE = f"a manifest is JSON of the format {FORMAT} with the SHA-256 of its own text"
-
-
-def _other_format(format: int, place: str) -> Problem:
-    note = f"this release reads the format {FORMAT}"
-    hint = "use the release of Upheld that saved it"
-    return Problem("bad-state", f"the manifest has the format {format}", place=place, note=note, hint=hint)
 
 
 def _typed(value: Any, type: type[T]) -> T:

@@ -21,11 +21,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from upheld.base.dataclass import dataclass
-from upheld.base.errors import FactsError, Problem
 from upheld.facts.change import relation_of
 from upheld.language.core import Predicate
 from upheld.language.types.columns import column_type
-from upheld.store.seals import seal_of, sealed
+from upheld.store.seals import sealed, unsealed
 from upheld.store.tables import plain_table
 
 if TYPE_CHECKING:
@@ -119,20 +118,8 @@ class TableManifest:
     @classmethod
     def from_json(cls, text: bytes, place: str) -> TableManifest:
         """Return the manifest that a file holds; raise if it is damaged, or not one."""
-        seal = seal_of(text)
-        if seal is not None and seal.format != FORMAT:
-            message, note = f"the manifest has the format {seal.format}", f"this release reads the format {FORMAT}"
-            hint = "use the release of Upheld that wrote it"
-            raise FactsError(Problem("bad-table", message, place=place, note=note, hint=hint))
-        if seal is not None and seal.holds:
-            try:
-                return cls._parsed(json.loads(text))
-            except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
-                pass  # what is not a manifest is refused below, whatever is wrong with it
-        message = "the manifest is damaged" if seal is not None else "this is not the manifest of a table"
-        note = "a manifest is JSON with the SHA-256 of its own text"
         hint = "restore the file from a copy, or remove the folder, so that the table is written again"
-        raise FactsError(Problem("bad-table", message, place=place, note=note, hint=hint))
+        return unsealed(text, FORMAT, cls._parsed, "bad-table", "the manifest of a table", place, hint)
 
     @classmethod
     def _parsed(cls, content: Mapping[str, Any]) -> TableManifest:
