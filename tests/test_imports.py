@@ -54,7 +54,6 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
 # Rooms with floors, lowest first. A file or folder of a room imports, of its own room, those on lower floors alone.
 FLOORS = {
     "base": """
-        dataclass
         source
         errors
         limits memory pages interruptions turns ownership

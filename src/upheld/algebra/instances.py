@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from dataclasses import dataclass
 from functools import cached_property, partial
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import EvaluationError, Problem, quote
 from upheld.compiler.strata import Stratum
 from upheld.language.ast import Constant, Variable

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from upheld.base.dataclass import dataclass
 from upheld.base.statistics import DEFAULT_PHASE
 from upheld.language.core import Rule
 

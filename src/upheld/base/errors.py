@@ -9,12 +9,12 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.source import Span
 
 #: The note of a `KeyboardInterrupt` that came after a run had written all outputs.

@@ -15,12 +15,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import ParamSpec, TypeVar
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import LimitReached, Problem, UsageError, bad_argument, quote
 
 A = ParamSpec("A")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import field
-
-from upheld.base.dataclass import dataclass
+from dataclasses import dataclass, field
 
 #: A line of a source may be megabytes long; this much of it is shown around the place of interest.
 EXCERPT_WIDTH = 120

@@ -9,10 +9,9 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
-from upheld.base.dataclass import dataclass
 from upheld.base.pages import element, joined, table
 
 A = ParamSpec("A")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, quote
 from upheld.base.interruptions import collector_paused
 from upheld.base.limits import look

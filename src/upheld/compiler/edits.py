@@ -8,9 +8,8 @@ have already; a whole new program is compiled and compared rule by rule, by thei
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, UsageError, quote
 from upheld.compiler.compile import compile_program
 from upheld.compiler.equality.equality import with_equality

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.base.source import Source, Span
 from upheld.compiler.compile import compile_program

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol, TypeVar
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import check_choice
 from upheld.base.interruptions import collector_paused
 from upheld.compiler.dependencies import LEVELS, Dependency, apart, components_of, refuse_negation_in_cycle

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
 
@@ -28,7 +28,6 @@ from upheld.algebra.instances import (
     unify,
 )
 from upheld.algebra.sets import FactSet, Instances, bag, instances, settle, supports
-from upheld.base.dataclass import dataclass
 from upheld.compiler.equality.equality import Equality
 from upheld.explain.aggregates import Aggregates
 from upheld.language.ast import Variable

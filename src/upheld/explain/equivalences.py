@@ -15,13 +15,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, bag, derive, settle, supports
-from upheld.base.dataclass import dataclass
 from upheld.compiler.equality.equivalences import binding_as_written
 from upheld.compiler.strata import Stratification, Stratum
 from upheld.language.core import Core, Fact

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import count
 from upheld.base.pages import indented, outline
 from upheld.explain.aggregates import ASKED_BY_ATOM

@@ -19,13 +19,12 @@ fact gets the derivations from below its layer; coming back up, the one with the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, bag, derive, settle, supports
-from upheld.base.dataclass import dataclass
 from upheld.explain.unfold import Rules
 from upheld.language.core import Fact, Rule
 from upheld.language.values import Value

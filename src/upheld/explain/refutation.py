@@ -8,12 +8,11 @@ the one that fails.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from upheld.algebra.instances import Binding, RuleInstance, evaluate_builtin, is_ready, unify
 from upheld.algebra.sets import FactSet, supports
-from upheld.base.dataclass import dataclass
 from upheld.explain.explanation import Failure, Literal
 from upheld.explain.unfold import Rules, Unfolded
 from upheld.language.ast import Constant, Variable

@@ -8,10 +8,9 @@ project more than an atom, are the bodies of `EXISTS`, and are shown by their na
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from upheld.algebra.instances import Binding, RuleInstance, instantiate
-from upheld.base.dataclass import dataclass
 from upheld.compiler.equality.equality import TRUTH
 from upheld.explain.aggregates import Aggregates, python_values
 from upheld.language.ast import Constant, Variable

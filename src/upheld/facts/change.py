@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, count, nearest, quote
 from upheld.base.pages import Markup, element, first_rows, joined
 from upheld.base.source import Span

@@ -7,9 +7,8 @@ Spans hold the place in the source; they are ignored by equality, so a program e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from upheld.base.dataclass import dataclass
 from upheld.base.source import Span
 from upheld.language.printable import Printable
 from upheld.language.values import Value
@@ -24,6 +23,8 @@ def _span() -> Span | None:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
+    """A variable by its name."""
+
     name: str
     span: Span | None = _span()
 
@@ -83,6 +84,8 @@ Term = Variable | Wildcard | Constant | Call | Aggregate
 
 @dataclass(frozen=True, slots=True)
 class Atom:
+    """A predicate applied to terms."""
+
     predicate: str
     terms: tuple[Term, ...]
     span: Span | None = _span()
@@ -109,18 +112,24 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
+    """A formula that must not hold."""
+
     formula: Formula
     span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
+    """Formulas that all hold."""
+
     formulas: tuple[Formula, ...]
     span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
+    """Formulas of which one holds."""
+
     formulas: tuple[Formula, ...]
     span: Span | None = _span()
 
@@ -199,6 +208,8 @@ class Subsumption:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
+    """A column of a relation, or a field of a record, with its type."""
+
     name: str
     type: str
     span: Span | None = _span()

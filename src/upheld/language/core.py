@@ -7,10 +7,9 @@ and constants; expressions stand only in built-ins. Every constant and every ope
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from upheld.base.dataclass import dataclass
 from upheld.base.source import Span
 from upheld.language.ast import Constant, Directive, Program, TypeDeclaration, Variable
 from upheld.language.printable import Printable
@@ -44,6 +43,8 @@ Expression = Variable | Constant | Apply
 
 @dataclass(frozen=True, slots=True)
 class Atom:
+    """A predicate applied to variables and constants."""
+
     predicate: str
     terms: tuple[CoreTerm, ...]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem
 from upheld.base.source import Span
 from upheld.language.ast import Aggregate, Atom, Clause, Program

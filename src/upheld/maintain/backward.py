@@ -15,9 +15,9 @@ fact more to look at afterwards, but no walk back from what was cut to what depe
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from upheld.algebra.sets import FactSet, Instances, Own, derive, settle
-from upheld.base.dataclass import dataclass
 from upheld.base.statistics import phase
 from upheld.compiler.strata import Stratum
 

@@ -19,11 +19,11 @@ measurements of the calibration workloads.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import expm1, log1p, prod
 
 from upheld.algebra.counters import Ranks
 from upheld.algebra.sets import FactSet
-from upheld.base.dataclass import dataclass
 from upheld.compiler.strata import Stratification, Stratum
 from upheld.language.core import Rule
 

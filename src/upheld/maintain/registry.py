@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from upheld.algebra.counters import RowsByName, SmallUpdate
 from upheld.algebra.engine import Engine, Remote, carry_out
 from upheld.algebra.sets import FactSet
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.compiler.strata import Stratification
 from upheld.maintain.adaptive import adaptive

@@ -23,10 +23,9 @@ must be split after all, the bookkeeping and the facts are begun anew.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from upheld.algebra.sets import FactSet, settle
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import ProgramError
 from upheld.base.statistics import phase
 from upheld.compiler.edits import changed

@@ -6,12 +6,11 @@ E, I, E_minus, E_plus, D, A   as in `dred`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, settle
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, quote
 from upheld.compiler.strata import Stratification, Stratum
 from upheld.language.values import Value

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import ConstraintViolated, Problem, count, quote, require
 from upheld.explain import Explanation
 from upheld.facts.change import relation_of

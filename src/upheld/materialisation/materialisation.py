@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import overload
@@ -11,7 +12,6 @@ from typing import overload
 from upheld.algebra.counters import RowsByName
 from upheld.algebra.engine import Engine, Freed
 from upheld.algebra.sets import settle
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import require
 from upheld.base.interruptions import interrupted_once, uninterrupted
 from upheld.compiler.edits import Edit

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from upheld.algebra.meter import Watcher
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import count, quote, require
 from upheld.base.statistics import Statistics
 from upheld.compiler.strata import Stratification

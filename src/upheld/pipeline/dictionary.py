@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, quote
 from upheld.facts.stored import TEXTS
 from upheld.pipeline.layouts import bits_of

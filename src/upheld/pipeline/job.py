@@ -6,11 +6,10 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, described_type, nearest, quote
 from upheld.base.memory import size_of
 from upheld.facts.files.reading import unreadable

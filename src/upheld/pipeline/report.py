@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import count
 from upheld.engines.spark.titles import title
 from upheld.language.ast import Program

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
 
@@ -14,7 +15,6 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UpheldError, UsageError, count, nearest, quote, warn
 from upheld.base.limits import Limits
 from upheld.compiler.compile import compile_program

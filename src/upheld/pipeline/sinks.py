@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from uuid import uuid4
 
@@ -13,7 +13,6 @@ import pyarrow
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, quote
 from upheld.pipeline.job import Sink
 from upheld.store.draft import Draft

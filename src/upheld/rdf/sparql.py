@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, quote
 from upheld.base.pages import first_rows
 from upheld.base.source import Source, Span

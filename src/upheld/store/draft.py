@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote as escaped
 from uuid import uuid4
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import UpheldError
 from upheld.base.interruptions import uninterrupted
 from upheld.facts.relation import Relation, missing_package

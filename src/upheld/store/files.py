@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import IO, Any, Protocol
 from uuid import uuid4
-
-from upheld.base.dataclass import dataclass
 
 #: Bytes read at a time to compute a checksum.
 _BLOCK = 1 << 20

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from upheld.base.dataclass import dataclass
 from upheld.language.core import Predicate
 from upheld.language.types.columns import column_type
 from upheld.store.files import Checksum

@@ -21,11 +21,10 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, UpheldError, UsageError, quote
 from upheld.facts.columns import Row
 from upheld.facts.files.reading import unreadable

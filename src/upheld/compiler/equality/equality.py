@@ -7,9 +7,8 @@ every fact a constant may be replaced by one that equals it. Symmetry and transi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, UsageError, check_choice, quote
 from upheld.compiler.equality.equivalences import by_classes
 from upheld.language.ast import Constant, Variable

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
-from upheld.base.dataclass import dataclass
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Classing, Core, CoreTerm, Predicate, Rule
 from upheld.language.substitution import substitute_atom

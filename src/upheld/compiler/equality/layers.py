@@ -20,11 +20,10 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from typing import NamedTuple, TypeVar
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, quote
 from upheld.base.source import Span
 from upheld.compiler.equality.equality import Equality, constant_columns

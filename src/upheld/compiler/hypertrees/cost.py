@@ -14,10 +14,10 @@ are joined in it, wherever that is first: a covered atom only makes a join small
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
-from upheld.base.dataclass import dataclass
 from upheld.compiler.hypertrees.decomposition import Decomposition, Node, complete, is_complete, violations
 from upheld.compiler.hypertrees.estimates import Estimate, Statistics, estimate_atom, estimate_join, table_of
 from upheld.compiler.hypertrees.hypergraph import bits, hypergraph_of

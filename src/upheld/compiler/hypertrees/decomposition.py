@@ -9,13 +9,15 @@ join of all nodes is the join of all atoms.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from upheld.base.dataclass import dataclass
 from upheld.compiler.hypertrees.hypergraph import Hypergraph
 
 
 @dataclass(frozen=True)
 class Node:
+    """A node of a decomposition: its variables, and the places of its atoms."""
+
     chi: frozenset[str]
     lam: frozenset[int]
 

@@ -7,11 +7,11 @@ to occur in the other. Comparisons and negated atoms are not estimated: they are
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import reduce
 from math import prod
 from typing import Protocol
 
-from upheld.base.dataclass import dataclass
 from upheld.language.ast import Constant
 from upheld.language.core import Atom
 

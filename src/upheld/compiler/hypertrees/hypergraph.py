@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
-from upheld.base.dataclass import dataclass
 from upheld.language.core import Rule
 
 

@@ -9,9 +9,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import check_choice
 from upheld.compiler.hypertrees.acyclicity import is_acyclic
 from upheld.compiler.hypertrees.hypergraph import hypergraph_of

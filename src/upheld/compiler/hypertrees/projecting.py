@@ -16,9 +16,8 @@ Any node can be the root. The one with the fewest rows by the estimate is taken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from upheld.base.dataclass import dataclass
 from upheld.compiler.hypertrees.cost import Costs
 from upheld.compiler.hypertrees.rewriting import Acyclic, Nodes
 from upheld.language.core import Atom, Builtin, Rule
@@ -56,6 +55,8 @@ def project_early(acyclic: Acyclic, nodes: Nodes, costs: Costs) -> Rule:
 
 @dataclass(frozen=True)
 class _Tree:
+    """The join tree of a body, with what its joins cost."""
+
     acyclic: Acyclic
     neighbours: Sequence[Sequence[int]]
     #: Variables that are needed at the end.

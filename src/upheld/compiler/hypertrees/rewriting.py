@@ -19,9 +19,8 @@ the acyclic rule.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from upheld.base.dataclass import dataclass
 from upheld.compiler.hypertrees.decomposition import Decomposition, is_complete, violations
 from upheld.compiler.hypertrees.hypergraph import hypergraph_of
 from upheld.compiler.hypertrees.literals import partial_literals

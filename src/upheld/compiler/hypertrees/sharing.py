@@ -19,9 +19,8 @@ than it takes to join and to store them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from upheld.base.dataclass import dataclass
 from upheld.compiler.hypertrees.cost import Costs
 from upheld.compiler.hypertrees.estimates import Statistics, Table, estimate_atom, estimate_join, table_of
 from upheld.compiler.hypertrees.rewriting import Nodes

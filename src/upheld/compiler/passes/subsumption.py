@@ -12,9 +12,8 @@ comparison must be strict: otherwise two facts would give way to each other, and
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import count, nearest, quote
 from upheld.language.ast import Aggregate, Atom, Clause, Conjunction, Subsumption, Term, Test, Variable, Wildcard, nodes
 from upheld.language.draft import Draft

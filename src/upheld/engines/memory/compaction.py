@@ -13,13 +13,13 @@ texts that stay move together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.engine import Freed
 from upheld.algebra.sets import FactSet
-from upheld.base.dataclass import dataclass
 from upheld.base.interruptions import uninterrupted
 from upheld.engines.memory.counters.trace import MemoryTrace
 from upheld.engines.memory.equality.membership import Membership

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
@@ -11,7 +12,6 @@ from upheld.algebra.equality import Classes, Constants, Difference
 from upheld.algebra.expansion import Expansions, Parts, between, pair_blocks
 from upheld.algebra.rounds import ClassesRoundByRound
 from upheld.algebra.sets import FactSet, SetEngine
-from upheld.base.dataclass import dataclass
 from upheld.compiler.equality.equality import Equality
 from upheld.engines.reference.sets import CountedFacts, Facts, own_set
 from upheld.language.core import Fact

@@ -8,9 +8,9 @@ nothing otherwise: whether a rule fails may not depend on the order in which its
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from upheld.algebra.instances import Binding, cheapest_first, evaluate_builtin, instantiate, is_ready, undefined, unify
-from upheld.base.dataclass import dataclass
 from upheld.language.ast import Constant
 from upheld.language.core import Atom, Builtin, Fact, Rule
 from upheld.language.types.functors import Undefined

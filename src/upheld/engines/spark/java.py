@@ -8,9 +8,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import MissingDependency, Problem, quote
 
 #: The first Java that Spark 4 runs on.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from uuid import uuid4
 
 import numpy as np
 import pyarrow
 from pyarrow import parquet
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table

@@ -6,11 +6,11 @@ This file loads without NumPy, so that anybody may ask whether rows come as colu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
-from upheld.base.dataclass import dataclass
 from upheld.language.values import NAN, Value
 
 if TYPE_CHECKING:

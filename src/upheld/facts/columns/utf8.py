@@ -6,10 +6,10 @@ This file loads without NumPy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from upheld.base.dataclass import dataclass
 from upheld.facts.columns import Dictionary, Texts
 
 if TYPE_CHECKING:

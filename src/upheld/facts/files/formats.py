@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, nearest, quote
 from upheld.base.source import Span
 

@@ -6,12 +6,11 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import WRITTEN, FactsError, Problem, quote, warn
 from upheld.base.interruptions import uninterrupted
 

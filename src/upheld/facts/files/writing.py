@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Callable, Iterable, Sequence, Sized
+from dataclasses import dataclass
 from pathlib import Path
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, quote
 from upheld.base.threads import ONE_THREAD, Threads, Work
 from upheld.facts.columns import Row

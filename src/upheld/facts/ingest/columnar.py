@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.facts.columns import Column, Columns, Texts, utf8
 from upheld.facts.columns.coded import days_of, from_arrow, from_numpy
 from upheld.facts.ingest.fitting import is_unicode

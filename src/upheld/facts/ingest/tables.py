@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, count, described_type, quote
 from upheld.facts.columns.coded import coded_dtype
 from upheld.facts.files.badrows import BadRows

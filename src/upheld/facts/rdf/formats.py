@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, nearest, quote
 from upheld.facts.relation import missing_package
 

@@ -10,12 +10,11 @@ import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, UsageError, is_path, quote, require
 from upheld.base.limits import look
 from upheld.base.source import Source, Span

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, UsageError, count, is_path, quote, require
 from upheld.facts.columns import Row
 from upheld.facts.files.badrows import EXPECTED, BadRows

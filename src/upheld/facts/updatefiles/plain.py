@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
 from operator import methodcaller
 
-from upheld.base.dataclass import dataclass
 from upheld.facts.columns import Row
 from upheld.language.core import Predicate
 from upheld.language.terms.ntriples import are_canonical

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, count, nearest, quote
 from upheld.facts.ingest.fitting import is_missing
 from upheld.facts.ingest.tables import check_distinct, order_of

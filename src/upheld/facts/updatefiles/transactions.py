@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import quote
 from upheld.facts.columns import Row
 from upheld.facts.relation import coded_columns, decoded

@@ -10,11 +10,10 @@ A parameter means what its argument means where the argument was written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, count, nearest, quote
 from upheld.base.limits import look
 from upheld.base.source import Span

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, NoReturn
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, quote
 from upheld.base.limits import look
 from upheld.base.source import Source, Span

@@ -14,10 +14,10 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.language.terms import datatypes, temporal
 from upheld.language.terms.iris import resolve
 from upheld.language.terms.ntriples import NotATerm, iri, language_tag

@@ -7,10 +7,9 @@ no order.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import cache
-
-from upheld.base.dataclass import dataclass
 
 EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 

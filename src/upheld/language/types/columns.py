@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.language.types import dates
 from upheld.language.types.primitive import FLOAT as FLOAT_TEXT
 from upheld.language.types.primitive import INT64_MIN, INTEGER, INTEGER_RANGES, TYPES, UINT64_MAX, float_text

@@ -14,11 +14,11 @@ import hashlib
 import math
 import operator
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, quote
 from upheld.language.terms.regex import NotARegex, matches
 from upheld.language.types import dates, records

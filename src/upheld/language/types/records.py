@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import chain, repeat
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.language.terms.terms import NoValue
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.primitive import DL_ESCAPES, FLOAT, INT64_MAX, INTEGER, INTEGER_RANGES, float_text, quoted

@@ -26,10 +26,10 @@ check at most. U2 is looked at once, when U1 begins (4 to 8).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, Own, derive, instances, settle, supports
-from upheld.base.dataclass import dataclass
 from upheld.base.statistics import phase
 from upheld.compiler.strata import Stratum
 from upheld.maintain.backward import Abort, Proving

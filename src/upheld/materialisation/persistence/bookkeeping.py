@@ -8,12 +8,12 @@ of other rules, or without the counters that the algorithm needs, is not used: a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from upheld.algebra.engine import Engine, Remote
 from upheld.algebra.sets import FactSet
-from upheld.base.dataclass import dataclass
 from upheld.compiler.normal_form import normal_text
 from upheld.compiler.strata import Stratification
 from upheld.facts.columns import Row

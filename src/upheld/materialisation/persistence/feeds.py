@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, warn
 from upheld.facts.change import ByRelation, Change
 from upheld.facts.columns import Columns, Row

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet
-from upheld.base.dataclass import dataclass
 from upheld.facts.relation import Relation
 from upheld.facts.stored import unshared
 from upheld.language.core import Predicate

@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError
 from upheld.facts.columns import Columns, Row
 from upheld.facts.files.reading import unreadable

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, ProgramError, are_texts, count, quote, require
 from upheld.compiler.growth import growing_rules
 from upheld.compiler.lints.programs import lint, without_facts

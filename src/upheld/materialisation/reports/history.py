@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import count
 from upheld.base.pages import indented, outline
 from upheld.explain import Explanation, Proof

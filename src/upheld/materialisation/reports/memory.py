@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from upheld.algebra.engine import MemoryUse, TableSize
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import UsageError, count
 from upheld.base.pages import table
 from upheld.facts.change import unknown_relation

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from upheld.algebra.work import Work, WorkDone
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, count
 from upheld.base.pages import Markup, element, first_rows, joined, table
 from upheld.base.plots import bars, over_time, page

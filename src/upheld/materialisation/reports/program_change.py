@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import count
 from upheld.compiler.edits import changed, program_of
 from upheld.facts.change import Change

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, quote
 from upheld.compiler.edits import changed
 from upheld.explain import Explainer, Explanation

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, quote
 from upheld.explain import Explanation
 from upheld.facts.columns import Row

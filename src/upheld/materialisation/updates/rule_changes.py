@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, are_texts, require
 from upheld.compiler.edits import Edit, edit, evaluated, other_types, replacing
 from upheld.facts.columns import Row

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, nearest, quote
 from upheld.facts.change import Change
 from upheld.facts.columns import Row

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UpheldError, UsageError, bad_argument, described_type, is_whole, quote, require
 from upheld.facts.change import mixed_sources
 from upheld.facts.ingest.by_relation import FACTS, are_facts

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import LimitReached, Problem, count
 from upheld.base.memory import size_of
 from upheld.pipeline.job import Settings

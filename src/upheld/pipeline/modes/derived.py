@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
-
-from upheld.base.dataclass import dataclass
 
 
 class Frames(Mapping[str, DataFrame]):

@@ -7,14 +7,13 @@ a small part of what Spark takes for that. Else they come as ids, and each disti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.base.dataclass import dataclass
 from upheld.base.limits import Limits
 from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.engines.spark.session import ARROW, configured

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 from urllib.parse import quote
@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 from pyspark.sql import SparkSession
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError
 from upheld.engines.spark.packing import packed, unpacked
 from upheld.facts.files.reading import Unpacked

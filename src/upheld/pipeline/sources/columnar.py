@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
@@ -11,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.base.dataclass import dataclass
 from upheld.pipeline.sources.arrow import NotPlain, PlainParquet, parquet_columns
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row, nothing, numbered
 from upheld.store.spark.paths import verbatim

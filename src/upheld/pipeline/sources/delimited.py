@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import csv
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, quote
 from upheld.pipeline.sources.arrow import NotPlain, PlainDelimited, first_line
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row, lines, numbered

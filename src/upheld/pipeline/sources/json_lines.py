@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import quote
 from upheld.language.types.primitive import TYPES
 from upheld.pipeline.sources.coded import is_coded

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.base.dataclass import dataclass
 from upheld.facts.stored import TEXTS
 from upheld.language.terms.ntriples_grammar import CODE_ESCAPE, CONTROL, PLAIN_TRIPLE, SHORT_ESCAPES, TRIPLE
 from upheld.language.terms.terms import XSD

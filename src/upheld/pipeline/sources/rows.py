@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from upheld.base.dataclass import dataclass
 from upheld.pipeline.sources.arrow import Plain
 from upheld.store.spark.paths import verbatim
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError
 from upheld.facts.files.reading import GZIP_MAGIC, Unpacked
 from upheld.facts.relation import missing_package

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import reduce
 from urllib.parse import unquote
@@ -11,7 +11,6 @@ from urllib.parse import unquote
 from pyspark.sql import Column, DataFrame, Observation, Row
 from pyspark.sql import functions as F
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, count, quote
 from upheld.facts.files.badrows import BAD_ROWS_SHOWN, EXPECTED, column_name
 from upheld.language.core import Predicate

@@ -15,10 +15,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import UpheldError
 from upheld.facts.change import Change
 from upheld.facts.relation import Relation, arrow_for_spark

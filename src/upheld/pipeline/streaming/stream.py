@@ -6,14 +6,13 @@ import json
 import re
 import threading
 import time
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, count
 from upheld.base.limits import Limits
 from upheld.engines.spark.session import ARROW, configured

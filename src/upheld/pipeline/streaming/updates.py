@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, UpheldError, UsageError
 from upheld.engines.spark.session import ARROW, configured
 from upheld.facts.columns import Row

@@ -7,9 +7,9 @@ one of `owl:Thing` in `ObjectMaxCardinality`, and so on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import combinations
 
-from upheld.base.dataclass import dataclass
 from upheld.language.terms.vocabulary import PREFIXES
 from upheld.rdf.owl.expressions import (
     NOTHING,
@@ -69,6 +69,8 @@ class HasKey:
 
 @dataclass(frozen=True)
 class Fact:
+    """A triple that an ontology states."""
+
     triple: tuple[str, str, str]
 
 

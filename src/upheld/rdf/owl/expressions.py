@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-from upheld.base.dataclass import dataclass
 from upheld.language.terms.vocabulary import PREFIXES
 from upheld.rdf.owl.graph import Graph, Malformed
 
@@ -42,6 +42,8 @@ class Property:
 
 @dataclass(frozen=True)
 class Named:
+    """A named class."""
+
     iri: str
 
     def __str__(self) -> str:

@@ -15,11 +15,10 @@ what is both the same as and different from something.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.facts.files.replacement import Replacement, unwritable
 from upheld.facts.rdf.reading import read

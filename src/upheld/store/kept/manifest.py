@@ -13,14 +13,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from upheld.base.dataclass import dataclass
 from upheld.facts.change import relation_of
 from upheld.language.core import Predicate
 from upheld.language.types.columns import column_type

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote as escaped
 from urllib.parse import unquote
@@ -14,7 +15,6 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import functions as F
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import FactsError, Problem
 from upheld.store.files import Checksum
 from upheld.store.spark.gateway import Gateway
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class File:
+    """A file and its size in bytes."""
+
     path: str
     size: int
 

@@ -11,10 +11,9 @@ Sets of edges and of vertices are numbers, a bit for each member.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from upheld.base.dataclass import dataclass
 from upheld.compiler.hypertrees.decomposition import Decomposition, Node
 from upheld.compiler.hypertrees.hypergraph import Hypergraph, bits
 from upheld.compiler.hypertrees.search.limit import Limit

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from upheld.base.dataclass import dataclass
+from dataclasses import dataclass
+
 from upheld.compiler.hypertrees.acyclicity import join_tree
 from upheld.compiler.hypertrees.decomposition import Decomposition, violations
 from upheld.compiler.hypertrees.hypergraph import Hypergraph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, FactSet, Instances
-from upheld.base.dataclass import dataclass
 from upheld.compiler.strata import Stratum
 from upheld.engines.memory.bags.counting import Counts, counted, numbers_of, scratch
 from upheld.engines.memory.joins.matching import Matcher

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.equality import Constants
-from upheld.base.dataclass import dataclass
 from upheld.compiler.equality.equality import constant_columns
 from upheld.engines.memory.kernels import components
 from upheld.engines.memory.storage.arrays import Rows

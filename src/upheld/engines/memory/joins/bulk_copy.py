@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from upheld.base.dataclass import dataclass
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.groups import group_rows
 from upheld.engines.memory.kernels.rows import CHUNK

@@ -6,11 +6,10 @@ For each head and rule a cursor says how far it has been read, so that reading g
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from upheld.base.dataclass import dataclass
 from upheld.engines.memory.joins.batch import ROW, extended, fewer_rows
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.rows import CHUNK

@@ -9,12 +9,12 @@ side effects: if it meets too many rows, and for rules that compute, the caller 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from upheld.base.dataclass import dataclass
 from upheld.base.interruptions import uninterrupted
 from upheld.engines.memory.bytecode import many_rules
 from upheld.engines.memory.bytecode import records as r

@@ -16,11 +16,11 @@ there will be more bindings in vain than facts in all relations it looks at.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from upheld.base.dataclass import dataclass
 from upheld.compiler.hypertrees.jointree import SMALLER, Tree, edges_from
 from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.plans.plan import AtomStep, Literal, Place, Plan

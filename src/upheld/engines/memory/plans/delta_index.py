@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from upheld.base.dataclass import dataclass
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import Table

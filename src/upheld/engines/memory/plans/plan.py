@@ -7,7 +7,7 @@ needs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.instances import cheapest_first, effort, is_ready
-from upheld.base.dataclass import dataclass
 from upheld.engines.memory.kernels.rows import MATCHED, ROW_NUMBER
 from upheld.engines.memory.plans.order import best_order
 from upheld.engines.memory.storage.codec import Codec, Codes

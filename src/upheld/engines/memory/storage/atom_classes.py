@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from upheld.base.dataclass import dataclass
 from upheld.engines.memory.kernels import groups as group_kernels
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.codec import Codec, Codes

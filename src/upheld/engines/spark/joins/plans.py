@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from upheld.algebra.instances import GENERATOR, cheapest_first, effort, is_ready
-from upheld.base.dataclass import dataclass
 from upheld.compiler.strata import Stratum
 from upheld.engines.memory.plans.plan import Literal, Place, Plan, Planner
 from upheld.language.ast import Constant, Variable

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.sets import FactSet
-from upheld.base.dataclass import dataclass
 from upheld.engines.memory.bags.bags import Group
 from upheld.engines.memory.storage.arrays import Rows
 from upheld.engines.memory.storage.table import Table

@@ -8,12 +8,12 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError, count, quote, warn
 from upheld.base.limits import Limits
 from upheld.engines.spark.tasks.commands import NewEngine

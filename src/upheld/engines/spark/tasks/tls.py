@@ -11,11 +11,10 @@ import os
 import ssl
 import threading
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from upheld.base.dataclass import dataclass
 from upheld.base.errors import Problem, UsageError
 
 #: Settings of a session that ask for encryption between its processes.
