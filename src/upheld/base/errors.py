@@ -10,7 +10,6 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -60,6 +59,8 @@ def described(value: object) -> str:
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
     """Return a hint with the known name most similar to `name`, or None; `name` may be any object."""
+    from difflib import get_close_matches
+
     name = str(name)
     similar = get_close_matches(name, list(known), n=1, cutoff=0.6) if len(name) < 200 else []
     return f"did you mean {quote(similar[0])}?" if similar else None

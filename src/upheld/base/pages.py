@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from itertools import islice
 
 from upheld.base.errors import count
@@ -32,6 +31,8 @@ def text(content: object) -> Markup:
     """Return a value as HTML."""
     if isinstance(content, Markup):
         return content
+    from html import escape
+
     return Markup(escape(_NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", str(content))))
 
 

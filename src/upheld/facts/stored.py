@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
-from uuid import uuid4
 
 from upheld.base.errors import FactsError, Problem
 from upheld.facts.columns import Column, Columns, Row, Texts
@@ -61,6 +60,8 @@ class StoredFacts:
 
 def write_stored(table: pyarrow.Table, types: Sequence[str], folder: str) -> StoredFile:
     """Write rows of some types to a new file of a folder."""
+    from uuid import uuid4
+
     import pyarrow as pa
     from pyarrow import ipc
 

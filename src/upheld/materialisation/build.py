@@ -7,12 +7,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from upheld.base.errors import FactsError, Problem, UsageError, is_whole, quote, require, warn
 from upheld.base.limits import Limits, limited
 from upheld.compiler.compile import compile_program
-from upheld.compiler.edits import exchanged, replacing
 from upheld.compiler.equality.equality import check_equality, with_equality
 from upheld.compiler.hypertrees.modes import check_mode
 from upheld.compiler.lints.programs import lint, some, unused_facts, without_facts
@@ -31,16 +30,14 @@ from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.bookkeeping import Reopened, serves
 from upheld.materialisation.persistence.feeds import Feed
 from upheld.materialisation.persistence.record import OnCluster, check_unused, open_checkpoint, open_state
-from upheld.materialisation.persistence.saved_rows import SavedRows
 from upheld.materialisation.programs import compile_saved, parse
 from upheld.materialisation.progress import ProgressGiven, check_progress
-from upheld.materialisation.reports.program_change import program_change
 from upheld.materialisation.representation import representation_of
-from upheld.materialisation.updates.rule_changes import refuse_rule_changes
 from upheld.materialisation.updates.sources import Sources
-from upheld.store.manifest import Manifest, SavedBooks
-from upheld.store.programs import check_program, digest, other_program
-from upheld.store.versions import Store
+
+if TYPE_CHECKING:
+    from upheld.store.manifest import Manifest, SavedBooks
+    from upheld.store.versions import Store
 
 
 @limited
@@ -275,6 +272,8 @@ def restore(
     + r(x) :- q(x).
     <Change +1 r>
     """
+    from upheld.store.versions import Store
+
     check_options(engine, algorithm, decompose, equality, threads, stratification, progress, on_violation)
     require(isinstance(edited, bool), "edited", "True or False", edited)
     require(version is None or is_whole(version), "version", "a whole number, or None", version)
@@ -312,11 +311,18 @@ def restore(
 
 def _is_saved(program: Program, saved: Manifest, equality: str) -> bool:
     """Return whether a program is the one that saved a version."""
+    from upheld.store.programs import other_program
+
     return other_program(saved, with_equality(compile_saved(program, saved), equality), equality) is None
 
 
 def _edited(program: Program, store: Store, saved: Manifest, *, equality: str, **options: Any) -> Materialisation:
     """Return the materialisation of one version with the rules of another program."""
+    from upheld.compiler.edits import exchanged, replacing
+    from upheld.materialisation.reports.program_change import program_change
+    from upheld.materialisation.updates.rule_changes import refuse_rule_changes
+    from upheld.store.programs import other_program
+
     store.check()
     text, dialect = store.program()
     old = compile_saved(read_text(text, dialect, f"<program of version {saved.version}>"), saved)
@@ -357,6 +363,8 @@ def _restored(
     **options: Any,
 ) -> Materialisation:
     """Return the materialisation of one version."""
+    from upheld.store.programs import check_program, digest
+
     as_evaluated = with_equality(core, equality)
     check_program(saved, as_evaluated, equality, store.folder)
     store.check()
@@ -423,6 +431,8 @@ class _SavedFacts:
 
     def _all_facts(self, books: SavedBooks, width: int, by_others: bool) -> Iterator[tuple[str, Iterable[Row]]]:
         """Yield all facts of relations with `width` counters, for this process or for others to read."""
+        from upheld.materialisation.persistence.saved_rows import SavedRows
+
         for name, relation in books.relations.items():
             numbers = width if books.numbers.get(name) else 0
             types = (*relation.column_types, *("number",) * numbers)

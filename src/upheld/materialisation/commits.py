@@ -5,26 +5,27 @@ from __future__ import annotations
 from _thread import get_ident
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from upheld.algebra.counters import ChangedRows, RowsByName, SmallUpdate, UnreadChange
 from upheld.algebra.sets import FactSet
 from upheld.base.interruptions import interrupted_once
 from upheld.base.statistics import Statistics
-from upheld.explain import Explainer
 from upheld.facts.change import ByRelation, Change, unread_change
 from upheld.facts.relation import Relation
 from upheld.language.core import Core, Predicate
 from upheld.maintain.registry import Algorithm
-from upheld.maintain.rule_changes import change_rules
 from upheld.maintain.update import Outcome, Requested, net_effect
 from upheld.materialisation.constraints import REPORT, Refusal, treatment, violations_among
 from upheld.materialisation.lifecycle import Lifecycle
 from upheld.materialisation.persistence.feeds import Programs
 from upheld.materialisation.reports.log import log_update
-from upheld.materialisation.updates.rule_changes import Edited
 from upheld.materialisation.updates.sources import Claimed
 from upheld.materialisation.updates.transaction import refuse_in_transaction
 from upheld.materialisation.versions.views import Version
+
+if TYPE_CHECKING:
+    from upheld.materialisation.updates.rule_changes import Edited
 
 #: The violations that an update resolves and makes by default.
 _NO_VIOLATIONS: tuple[Mapping[str, Relation], Mapping[str, Relation]] = ({}, {})
@@ -151,6 +152,8 @@ class Commits(Lifecycle):
 
     def _update(self, E_minus: FactSet, E_plus: FactSet, edited: Edited | None) -> Outcome:
         if edited is not None:
+            from upheld.maintain.rule_changes import change_rules
+
             update = self._representation.update(self._algorithm)
             return change_rules(self._state, edited.plan, update, E_minus, E_plus)
         return self._representation.make(self._algorithm, self._state, E_minus, E_plus, self._remote)
@@ -213,6 +216,8 @@ class Commits(Lifecycle):
 
         def refuse(change: Change) -> None:
             if change.violations:
+                from upheld.explain import Explainer
+
                 program = core or self._written
                 explainer = self._explainer if core is None else Explainer(core)
                 explain = partial(self._representation.explain, explainer, program, self._state)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from upheld.base.errors import ConstraintViolated, Problem, count, quote, require
-from upheld.explain import Explanation
 from upheld.facts.change import relation_of
 from upheld.facts.columns import Row
 from upheld.facts.relation import Relation
@@ -16,6 +16,9 @@ from upheld.language.core import Atom, Core, Fact, Predicate
 from upheld.language.core_text import atom_text, value_text
 from upheld.language.terms.prefixes import shortened
 from upheld.language.terms.vocabulary import PREFIXES
+
+if TYPE_CHECKING:
+    from upheld.explain import Explanation
 
 #: The two ways to treat a change that violates a constraint.
 REFUSE, REPORT = "refuse", "report"

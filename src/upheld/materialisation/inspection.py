@@ -5,32 +5,32 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet
 from upheld.base.errors import FactsError, VerificationFailed, count, require
 from upheld.base.interruptions import interrupted_once
-from upheld.compiler.edits import exchanged, without_unread
 from upheld.compiler.equality.equality import with_equality
 from upheld.engines import EngineChoice, check_engine
-from upheld.explain import Explanation
 from upheld.facts.change import ByRelation, Change
 from upheld.language.core import Core, Fact, Rule
 from upheld.language.syntax.files import read_text
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import Requested
-from upheld.materialisation.persistence.feeds import Noted, RowsByName, Step, net_rows, step_of
+from upheld.materialisation.persistence.feeds import Noted, Past, RowsByName, Step, appears_in, net_rows, step_of
 from upheld.materialisation.programs import compile_saved
 from upheld.materialisation.reading import Reading
-from upheld.materialisation.reports.history import FactEvent, FactHistory, Past, appears_in, event_of
-from upheld.materialisation.reports.memory import Memory, memory_of
-from upheld.materialisation.reports.profile import Costs, Profile
-from upheld.materialisation.reports.replay import Replay, does_not_fit, no_relation, other_meaning
-from upheld.materialisation.reports.verification import Compared
 from upheld.materialisation.updates.transaction import Part, refuse_in_transaction
 from upheld.materialisation.versions.views import Rows
-from upheld.store.feed import SavedProgram
-from upheld.store.programs import other_program
+
+if TYPE_CHECKING:
+    from upheld.explain import Explanation
+    from upheld.materialisation.reports.history import FactEvent, FactHistory
+    from upheld.materialisation.reports.memory import Memory
+    from upheld.materialisation.reports.profile import Costs, Profile
+    from upheld.materialisation.reports.replay import Replay
+    from upheld.store.feed import SavedProgram
 
 
 class _Explained(Exception):
@@ -60,6 +60,8 @@ class Inspection(Reading):
 
         It reads all rows of relations with texts. On Spark it is the sum over all tasks.
         """
+        from upheld.materialisation.reports.memory import memory_of
+
         with self._turns.look():
             return memory_of(self._engine.memory(), self._core.predicates.values())
 
@@ -107,6 +109,9 @@ class Inspection(Reading):
         >>> [(event.update, event.appeared, event.causes) for event in history.events]
         [(1, True, ('edge(2, 3) appeared',)), (2, False, ('edge(1, 2) vanished',))]
         """
+        from upheld.materialisation.reports.history import FactHistory
+        from upheld.materialisation.reports.replay import does_not_fit
+
         refuse_in_transaction(self._open_transaction, "`history` cannot be asked for")
         goal, prefixes = self._compile_fact(fact, row)
         with self._turns.work():
@@ -163,6 +168,8 @@ class Inspection(Reading):
 
     def _event(self, goal: Fact, prefixes: Mapping[str, str], appeared: bool, noted: Noted) -> FactEvent:
         """Return what an update did to a fact. The rules have not changed since."""
+        from upheld.materialisation.reports.history import event_of
+
         later = [following.change for following in self._past.since(noted.number)]
         explained = self._explained_before(later if appeared else [*later, noted.change], goal)
         event = event_of(replace(explained, prefixes=prefixes), noted.number, appeared, noted.change)
@@ -175,6 +182,8 @@ class Inspection(Reading):
 
     def _replay(self, program: Core, steps: Sequence[Step]) -> Replay:
         """Return a copy of the state before some updates, which had this program, and the updates."""
+        from upheld.materialisation.reports.replay import Replay, no_relation
+
         net = net_rows(steps)
         rows = {name: self._rows_before(name, *net.get(name, ((), ()))) for name in {*self.relations, *net}}
         explicit = [(name, some) for name, some in rows.items() if len(some)]
@@ -189,6 +198,8 @@ class Inspection(Reading):
 
     def _program_of(self, step: Step, before: Core) -> Core:
         """Return the program from a step on. The rules that the program before it has as well are in it."""
+        from upheld.compiler.edits import exchanged
+
         if step.programs is not None:
             after = step.programs[1]
             return replace(after, rules=tuple(exchanged(after.rules, before.rules)))
@@ -197,6 +208,10 @@ class Inspection(Reading):
 
     def _program_then(self, program: SavedProgram, version: int, rules: Iterable[Rule] = ()) -> Core:
         """Return a program of a feed. The rules that the program now has as well, or some others, are in it."""
+        from upheld.compiler.edits import exchanged, without_unread
+        from upheld.materialisation.reports.replay import other_meaning
+        from upheld.store.programs import other_program
+
         saved, place = program.as_of(version), f"<program of version {version}>"
         core = with_equality(compile_saved(read_text(program.text, program.dialect, place), saved), self._equality)
         differs = other_program(saved, core, self._equality)
@@ -257,6 +272,8 @@ class Inspection(Reading):
         >>> change = m.update(delete={"p": [1]})
         >>> m.verify()
         """
+        from upheld.materialisation.reports.verification import Compared
+
         check_engine(engine)
         with self._turns.look():
             explicit = [(name, self.explicit(name).stored_set()) for name in self.relations]

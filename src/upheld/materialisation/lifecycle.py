@@ -19,7 +19,7 @@ from upheld.base.threads import ONE_THREAD, Threads
 from upheld.base.turns import Turns, park_when_idle
 from upheld.compiler.edits import program_of
 from upheld.compiler.growth import growing_rules
-from upheld.compiler.hypertrees.modes import Decision, Decomposed, concerned
+from upheld.compiler.hypertrees.modes import Decomposed, concerned
 from upheld.compiler.strata import Stratification, stratify
 from upheld.engines import EngineChoice, chosen_threads, facts_reader, open_engine
 from upheld.facts.change import Change, relation_of
@@ -33,8 +33,7 @@ from upheld.materialisation.constraints import REPORT, default_choice
 from upheld.materialisation.inspection import Inspection
 from upheld.materialisation.persistence.bookkeeping import Numbered, Reopened, keep_books
 from upheld.materialisation.persistence.facts import Facts, write_facts
-from upheld.materialisation.persistence.feeds import Feed, Noted, write_feed
-from upheld.materialisation.persistence.in_tasks import InTasks
+from upheld.materialisation.persistence.feeds import Feed, Noted, Past, write_feed
 from upheld.materialisation.persistence.kept import Keeping, KeptTables
 from upheld.materialisation.persistence.record import (
     Checkpoint,
@@ -48,29 +47,22 @@ from upheld.materialisation.persistence.record import (
     together,
 )
 from upheld.materialisation.progress import ProgressGiven, ProgressWatcher, reporting
-from upheld.materialisation.reports.history import Past
 from upheld.materialisation.reports.log import log_materialisation
 from upheld.materialisation.reports.profile import Costs
-from upheld.materialisation.reports.program_change import ProgramChange
 from upheld.materialisation.reports.progress_display import ShownProgress
 from upheld.materialisation.representation import Plain, representation_of
-from upheld.materialisation.updates.rule_changes import (
-    RemovedRules,
-)
 from upheld.materialisation.updates.sources import Sources
 from upheld.materialisation.updates.transaction import Part, refuse_in_transaction
 from upheld.materialisation.versions.sparql import SparqlStore
 from upheld.materialisation.versions.views import History, not_copied
-from upheld.store.draft import ClaimedFacts, Draft
-from upheld.store.kept.manifest import Shape
-from upheld.store.kept.table import KeptTable
-from upheld.store.kept.table import check_program as check_table
-from upheld.store.programs import check_program, digest
-from upheld.store.tables import plain_table
-from upheld.store.versions import Base, Store
 
 if TYPE_CHECKING:
     from upheld.compiler.hypertrees.forecast import Forecast
+    from upheld.compiler.hypertrees.modes import Decision
+    from upheld.materialisation.reports.program_change import ProgramChange
+    from upheld.materialisation.updates.rule_changes import RemovedRules
+    from upheld.store.draft import ClaimedFacts, Draft
+    from upheld.store.versions import Base, Store
 
 
 class Lifecycle(Inspection):
@@ -117,7 +109,7 @@ class Lifecycle(Inspection):
         self._open_transaction: Part | None = None
         self._costs, self._past = Costs(), Past()
         #: The rules that were removed, as far as the strata still have their dependencies.
-        self._removed_rules = RemovedRules()
+        self._removed_rules: RemovedRules | tuple[()] = ()
         #: The store that answers SPARQL, once there is one.
         self._sparql: SparqlStore | None = None
         #: The explicit facts, if the engine may lose them, and why its tasks are to be started again from these, if so.
@@ -339,6 +331,8 @@ class Lifecycle(Inspection):
                 rules, so that `history` reaches back to this version, however often it is saved and restored. By
                 default it does if the version before does; False ends the feed.
         """
+        from upheld.store.programs import check_program
+
         refuse_in_transaction(self._open_transaction, "a materialisation cannot be saved")
         with self._turns.look():
             store = open_state(self._chosen_engine, folder)
@@ -371,6 +365,10 @@ class Lifecycle(Inspection):
         ...     kept.version
         2
         """
+        from upheld.store.kept.manifest import Shape
+        from upheld.store.kept.table import KeptTable, check_program
+        from upheld.store.tables import plain_table
+
         require(is_path(folder), "folder", "a path", folder)
         require(are_texts(partition_by), "partition_by", "a list of names", partition_by)
         refuse_in_transaction(self._open_transaction, "a table cannot be begun")
@@ -379,7 +377,7 @@ class Lifecycle(Inspection):
             shape = Shape.of(predicate, partition_by)
             table = KeptTable.open(str(folder), files_of(self._chosen_engine), shape)
             program = self._program_digest()
-            check_table(table, {program, self._opened_as or program})
+            check_program(table, {program, self._opened_as or program})
             self._tables.add(table)
             try:
                 draft = table.caught_up(plain_table(_Now(self)[relation]))
@@ -403,7 +401,10 @@ class Lifecycle(Inspection):
         return None
 
     def _program_digest(self) -> str:
-        self._digest = self._digest or digest(self._written, self._equality)
+        if self._digest is None:
+            from upheld.store.programs import digest
+
+            self._digest = digest(self._written, self._equality)
         return self._digest
 
 
@@ -426,6 +427,8 @@ def draft_of(m: Lifecycle, store: Store, change: Change | None = None, feed: boo
 
 
 def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None, feed: bool | None = None) -> Draft:
+    from upheld.store.draft import Draft
+
     draft = Draft.begin(store, m._program_digest())
     with draft:
         program = program_of(m._written)
@@ -435,6 +438,8 @@ def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None, f
             _write_sources(m, draft, is_next=saved[1] != "" and saved[1] == m._sources_saved[1])
         numbered: Numbered = _here
         if m._remote is not None:
+            from upheld.materialisation.persistence.in_tasks import InTasks
+
             shown, is_live = m._representation.shown(m._state), m._representation.is_live
             facts = InTasks(m._remote, m._state.E, shown, m._predicate, is_live, facts, store.folder)
             numbered = facts.numbered
@@ -491,6 +496,7 @@ def _write_sources(m: Lifecycle, draft: Draft, is_next: bool) -> None:
 
 def _claimed_facts(m: Lifecycle, names: Iterable[str]) -> dict[Predicate, ClaimedFacts]:
     """Return the facts of named sources of some relations, as a store writes them."""
+    from upheld.store.draft import ClaimedFacts
 
     def claimed(predicate: Predicate) -> ClaimedFacts:
         name = predicate.name

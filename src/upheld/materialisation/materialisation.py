@@ -7,14 +7,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from upheld.algebra.counters import RowsByName
 from upheld.algebra.engine import Engine, Freed
 from upheld.algebra.sets import settle
 from upheld.base.errors import require
 from upheld.base.interruptions import interrupted_once, uninterrupted
-from upheld.compiler.edits import Edit
 from upheld.facts.change import Change, numbered
 from upheld.facts.columns import Row
 from upheld.facts.ingest.by_relation import FactsGiven, by_name, fitted_facts
@@ -23,24 +22,18 @@ from upheld.language.core import Core
 from upheld.language.syntax.files import require_program
 from upheld.maintain.marking.marking import Marked
 from upheld.maintain.registry import Algorithm
-from upheld.maintain.rule_changes import Rules
 from upheld.maintain.update import Requested, check_replaced, difference, merged
 from upheld.materialisation.commits import BeforeCommit, Commits, Previewed, end_preview
 from upheld.materialisation.constraints import REFUSE, Refusal, treatment
 from upheld.materialisation.persistence.feeds import RowsByName as StoredRows
 from upheld.materialisation.reports.log import log_update
-from upheld.materialisation.updates.rule_changes import (
-    Asked,
-    Edited,
-    read_rule_change,
-    refuse_facts_with_rules,
-    refuse_rule_changes,
-    rule_texts,
-)
 from upheld.materialisation.updates.sources import SOURCE, Claimed, Rows, is_source
 from upheld.materialisation.updates.stream import Queue, Sides, follow, follow_async, updates_text
 from upheld.materialisation.updates.transaction import Part, Transaction, refuse_in_transaction
 from upheld.materialisation.warming import made_up, rehearse
+
+if TYPE_CHECKING:
+    from upheld.materialisation.updates.rule_changes import Asked
 
 #: Rows of an update that the engine may make as a whole.
 FEW_ROWS = 1 << 10
@@ -171,6 +164,8 @@ class Materialisation(Commits):
         >>> m.preview(add="r(x) :- q(x), x > 1.")
         <Change +1 r>
         """
+        from upheld.materialisation.updates.rule_changes import refuse_facts_with_rules, rule_texts
+
         added, removed = rule_texts(add, "add"), rule_texts(remove, "remove")
         try:
             if added or removed or program is not None:
@@ -288,17 +283,24 @@ class Materialisation(Commits):
         program: str | Path | Program | None,
         before_commit: Callable[[Core], BeforeCommit | None],
     ) -> Change:
+        from upheld.materialisation.updates.rule_changes import read_rule_change, refuse_rule_changes
+
         refuse_rule_changes(self._represented_as, self._remote is not None)
         refuse_in_transaction(self._open_transaction, "rules cannot change")
         return self._change_written(read_rule_change(add, remove, program), before_commit)
 
     def _change_program(self, core: Core, minus: StoredRows, plus: StoredRows) -> Change:
+        from upheld.compiler.edits import Edit
+
         dropped, stated = (
             frozenset((name, row) for name, rows in side.items() for row in rows) for side in (minus, plus)
         )
         return self._change_written(lambda written, equality: Edit(core, dropped, stated), lambda core: None)
 
     def _change_written(self, asked: Asked, before_commit: Callable[[Core], BeforeCommit | None]) -> Change:
+        from upheld.maintain.rule_changes import Rules
+        from upheld.materialisation.updates.rule_changes import Edited
+
         with interrupted_once() as interruptions, self._turns.work():
             edit = asked(self._written, self._equality)
             state, known = self._state, self._known_relations

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from upheld.base.errors import Problem, UsageError, are_paths, nearest, quote, require
 from upheld.compiler.compile import compile_program
@@ -13,7 +14,9 @@ from upheld.language.ast import Program
 from upheld.language.core import Core, Predicate
 from upheld.language.syntax.files import read_file, read_text, require_program
 from upheld.rdf.rulesets import RULESETS, rules
-from upheld.store.manifest import Manifest
+
+if TYPE_CHECKING:
+    from upheld.store.manifest import Manifest
 
 #: A text that can be the name of something, and not a program: not a directive, and not a comment.
 _WORD = re.compile(r"(?!\.[a-z]+$|//|/\*|#|%)[^\s()\[\]<>\"]+")

@@ -393,7 +393,7 @@ def read_updates(updates: object, m: Materialisation | Project) -> Iterator[Upda
     <Update 1: +1 edge> [('b', 'c')] []
     <Update 2: -1 edge> [] [('a', 'b')]
     """
-    from upheld.facts.updatefiles import updates_of  # which a run without updates does not need
+    from upheld.facts.updatefiles import updates_of
 
     if isinstance(m, Project):
         return updates_of(updates, m._predicates)

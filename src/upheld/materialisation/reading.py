@@ -17,11 +17,8 @@ from upheld.base.threads import Threads
 from upheld.base.turns import Turns
 from upheld.compiler.equality.equivalences import asking_for_classes
 from upheld.compiler.hypertrees.jointree import decision_lines
-from upheld.compiler.hypertrees.modes import Decision
-from upheld.compiler.queries import Query, compile_fact, compile_query
 from upheld.compiler.strata import Stratification, stratify
 from upheld.engines import EngineChoice
-from upheld.explain import Explainer, Explanation, ProofStep
 from upheld.facts import sql
 from upheld.facts.change import relation_of, unknown_relation
 from upheld.facts.columns import Columns, Row
@@ -42,10 +39,14 @@ from upheld.materialisation.updates.sources import Sources
 from upheld.materialisation.versions.snapshot import Snapshot
 from upheld.materialisation.versions.sparql import SparqlStore, relations_of_triples
 from upheld.materialisation.versions.views import History, Rows, Version, View, find
-from upheld.rdf.sparql import Solutions
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from upheld.compiler.hypertrees.modes import Decision
+    from upheld.compiler.queries import Query
+    from upheld.explain import Explainer, Explanation, ProofStep
+    from upheld.rdf.sparql import Solutions
 
 #: The form of the parameters of a query, for messages.
 BY_NAME = "a dictionary of values by name, or None"
@@ -285,6 +286,8 @@ class Reading(ABC):
     def _compile_query(
         self, text: str, parameters: Mapping[str, Value] | None = None, *, parameter: str = "text"
     ) -> Query:
+        from upheld.compiler.queries import compile_query
+
         require(isinstance(text, str), parameter, "a string", text)
         require(isinstance(parameters, Mapping | None), "parameters", BY_NAME, parameters)
         query = compile_query(text, self._core, parameters)
@@ -340,6 +343,8 @@ class Reading(ABC):
 
     def _compile_fact(self, fact: str, row: object) -> tuple[Fact, dict[str, str]]:
         """Return a fact to explain, and the prefixes to explain it with."""
+        from upheld.compiler.queries import compile_fact
+
         require(isinstance(fact, str), "fact", "a string", fact)
         prefixes = {**PREFIXES, **self.prefixes} if self._core.dialect == "dlog" else {}
         if row is None:
@@ -370,6 +375,8 @@ class Reading(ABC):
 
     @cached_property
     def _explainer(self) -> Explainer:
+        from upheld.explain import Explainer
+
         return Explainer(self._written.by_pairs or self._written)
 
     def plans(self, query: str | None = None, parameters: Mapping[str, Value] | None = None) -> Plans:

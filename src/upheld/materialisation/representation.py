@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from upheld.algebra.engine import Engine, Remote
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.base.errors import Problem, UsageError, quote
 from upheld.base.statistics import phase
 from upheld.compiler.equality.equality import Equality, Tested, tests_apart
-from upheld.compiler.queries import Query
 from upheld.compiler.strata import Stratification, stratify
-from upheld.explain import Aggregates, Explainer, Explanation, Kept
 from upheld.facts.columns import Row
 from upheld.language.core import Core, Fact, Rule
 from upheld.language.values import Value
@@ -23,6 +22,10 @@ from upheld.maintain.equality.layers import rewriting
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.maintain.update import Outcome, State, Update, step
 from upheld.materialisation.persistence.bookkeeping import Reopened
+
+if TYPE_CHECKING:
+    from upheld.compiler.queries import Query
+    from upheld.explain import Explainer, Explanation
 
 #: The algorithms that have a version for rewritten constants.
 REWRITING = ("adaptive", "bf", "rematerialise")
@@ -258,6 +261,8 @@ class Rewritten(Plain):
             yield from settle(derive((rule.test,), seen, seen)).rows(answer)
 
     def explain(self, explainer: Explainer, core: Core, state: State, goal: Fact) -> Explanation:
+        from upheld.explain import Aggregates, Kept
+
         exact, aggregating = self.rewriting.exact()
         rules, aggregates = self.rewriting.rule_pairs(), Aggregates(aggregating) if aggregating else None
         normal = Kept(state.E, self.shown(state), self.rewriting.pi, rules, exact, aggregates)

@@ -8,16 +8,20 @@ from upheld.facts.rdf.reading import read
 from upheld.facts.rdf.terms import blank, iri, literal
 from upheld.facts.rdf.writing import Written, write
 from upheld.rdf.rulesets import rules
-from upheld.rdf.sparql import Solutions
 
 if TYPE_CHECKING:
     from upheld.rdf.owl.translating import Translation, translate
+    from upheld.rdf.sparql import Solutions
 
 __all__ = ["Solutions", "Translation", "Written", "blank", "iri", "literal", "read", "rules", "translate", "write"]
 
 
 def __getattr__(name: str) -> object:
-    """Import the translation of ontologies, which few programs use, when it is first asked for."""
+    """Import the translation of ontologies and the answers to SPARQL, which few programs use, when first asked for."""
+    if name == "Solutions":
+        from upheld.rdf import sparql
+
+        return sparql.Solutions
     if name in ("Translation", "translate"):
         from upheld.rdf.owl import translating
 

@@ -10,7 +10,7 @@ import pytest
 import upheld
 from upheld.base.errors import VerificationFailed
 from upheld.cli import main
-from upheld.materialisation.reports import history as reports
+from upheld.materialisation.persistence import feeds
 from upheld.testing import check_updates
 
 RULES = """
@@ -92,14 +92,14 @@ def test_equal_constants():
 
 def test_what_is_remembered_is_bounded(monkeypatch):
     """The oldest updates are forgotten: by their number, and by the facts that they changed."""
-    monkeypatch.setattr(reports, "UPDATES_REMEMBERED", 3)
+    monkeypatch.setattr(feeds, "UPDATES_REMEMBERED", 3)
     m = upheld.materialise("q(x) :- p(x).", {"p": [0]})
     for i in range(1, 6):
         m.update(insert={"p": [i]})
     assert m.history("q(1)").since == 3 and m.history("q(1)").held_before
     assert "held before update 3, the first remembered" in str(m.history("q(1)"))
     assert events(m.history("q(4)")) == [(4, True, ("p(4) appeared",))]
-    monkeypatch.setattr(reports, "FACTS_REMEMBERED", 50)
+    monkeypatch.setattr(feeds, "FACTS_REMEMBERED", 50)
     m.update(insert={"p": range(100, 200)})
     assert m.history("q(100)").since == 7 and events(m.history("q(100)")) == []
 
@@ -184,7 +184,7 @@ def test_explain_when_needs_updates(folder, given, capsys):
 
 def test_the_history_of_large_updates(folder, monkeypatch, capsys):
     """A history over a file of updates has them all, however much each of them changes."""
-    monkeypatch.setattr(reports, "FACTS_REMEMBERED", 0)
+    monkeypatch.setattr(feeds, "FACTS_REMEMBERED", 0)
     assert explain(folder, "q(1)", "--when", "--updates", str(folder / "updates.txt"), "--json") == 0
     found = json.loads(capsys.readouterr().out)["events"]
     told = [(event["update"], event["event"], event["causes"]) for event in found]
@@ -198,7 +198,7 @@ def test_the_event_of_an_update(monkeypatch):
     event = m.event(change, "path", (1, 3))
     assert event is not None and event.to_dict() == m.history("path", (1, 3)).events[-1].to_dict()
     assert m.event(change, "path(2, 3)") is None
-    monkeypatch.setattr(reports, "FACTS_REMEMBERED", 0)
+    monkeypatch.setattr(feeds, "FACTS_REMEMBERED", 0)
     event = m.event(m.update(insert={"edge": [(1, 2)]}), "path(1, 3)")
     assert event is not None and event.appeared and m.history("path(1, 3)").events == ()
     with m.transaction(), pytest.raises(upheld.UpheldError, match="cannot be asked for"):

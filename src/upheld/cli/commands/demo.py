@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import random
 import textwrap
+from typing import TYPE_CHECKING
 
 import upheld
+
+if TYPE_CHECKING:
+    from random import Random
 
 PROGRAM = """\
 .decl road(x:symbol, y:symbol)
@@ -32,7 +35,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    chance = random.Random(options.seed)
+    from random import Random
+
+    chance = Random(options.seed)
     towns = [f"t{i}" for i in range(10)]
     pairs = [(a, b) for a in towns for b in towns if a != b]
     roads = chance.sample(pairs, 13)
@@ -54,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def show_cost(chance: random.Random) -> None:
+def show_cost(chance: Random) -> None:
     """Show what an update of a larger graph looks at, beside what it takes to derive everything anew."""
     towns = [f"t{i}" for i in range(200)]
     roads = sorted({(a, b) for a in towns for b in chance.sample(towns, 2) if a != b})

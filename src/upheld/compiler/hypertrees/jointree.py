@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from upheld.compiler.hypertrees.acyclicity import join_tree
-from upheld.compiler.hypertrees.hypergraph import hypergraph_of
 from upheld.compiler.hypertrees.modes import Decision
 from upheld.language.core import Rule
 from upheld.language.core_text import atom_text
@@ -24,6 +22,9 @@ Tree = Mapping[int, Sequence[int]]
 
 def tree_of(rule: Rule) -> Tree | None:
     """Return a join tree of the positive atoms of a rule; None if there is none, or nothing to reduce by it."""
+    from upheld.compiler.hypertrees.acyclicity import join_tree
+    from upheld.compiler.hypertrees.hypergraph import hypergraph_of
+
     hypergraph = hypergraph_of(rule)
     if len(rule.positive) < 3 or not all(hypergraph.edges):
         return None

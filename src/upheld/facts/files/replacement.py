@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from secrets import token_hex
 from types import TracebackType
 
 from upheld.base.errors import WRITTEN, FactsError, Problem, quote, warn
@@ -25,7 +24,7 @@ class NewFile:
     #: The file to replace, as messages call it and without symbolic links.
     path: Path
     target: Path
-    token: str = field(default_factory=lambda: token_hex(8))
+    token: str = field(default_factory=lambda: os.urandom(8).hex())
     has_old: bool = False
     placed: bool = False
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from upheld.algebra.engine import Engine, Remote
 from upheld.algebra.sets import FactSet
@@ -22,8 +22,10 @@ from upheld.language.atom_patterns import pattern_of
 from upheld.language.core import Core, Predicate
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import State
-from upheld.store.draft import Draft, Parted
-from upheld.store.manifest import SavedBooks
+
+if TYPE_CHECKING:
+    from upheld.store.draft import Draft, Parted
+    from upheld.store.manifest import SavedBooks
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,15 @@ def serves(books: SavedBooks | None, algorithm: Algorithm) -> bool:
 
 
 #: Returns the facts of a relation with their counters under these names, if other processes are to write them.
-Numbered = Callable[[Predicate, Sequence[Any], tuple[str, ...]], Parted | None]
+Numbered = Callable[[Predicate, Sequence[Any], tuple[str, ...]], "Parted | None"]
 
 
 def keep_books(draft: Draft, core: Core, state: State, in_tasks: Numbered) -> None:
     """Add the bookkeeping of a state to a version whose relations are written whole."""
     bookkeeping = state.bookkeeping
     counters, names = bookkeeping.counters(), bookkeeping.columns
-    engine, numbered = state.engine, dict[Predicate, tuple[tuple[str, ...], Relation | Parted]]()
+    engine = state.engine
+    numbered: dict[Predicate, tuple[tuple[str, ...], Relation | Parted]] = {}
     for predicate in core.predicates.values():
         columns = tuple(f"c{i}" for i in range(predicate.arity))
         if counters and _is_derived(state.strata, predicate.name):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from upheld.facts.change import Change
 from upheld.facts.relation import Relation
 from upheld.language.core import Predicate
-from upheld.store.draft import Draft, Parted
+
+if TYPE_CHECKING:
+    from upheld.store.draft import Draft, Parted
 
 
 class Facts(Protocol):

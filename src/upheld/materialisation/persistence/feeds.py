@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from upheld.base.errors import Problem, warn
 from upheld.facts.change import ByRelation, Change
 from upheld.facts.columns import Columns, Row
-from upheld.language.core import Core
+from upheld.language.core import Core, Fact
 from upheld.materialisation.versions.views import net
-from upheld.store.draft import Draft
-from upheld.store.feed import FeedStep, SavedProgram, Segment, read_feed
-from upheld.store.versions import Store
+
+if TYPE_CHECKING:
+    from upheld.store.draft import Draft
+    from upheld.store.feed import FeedStep, SavedProgram, Segment
+    from upheld.store.versions import Store
 
 #: Facts of a change that hold on to their own codes alone. More of them would hold on to the rows of whole tables.
 FEW = 256
+
+#: Updates that are remembered, and facts that these have changed altogether.
+UPDATES_REMEMBERED = 1_000
+FACTS_REMEMBERED = 10_000
 
 #: The rows of facts by relation, as engines load them.
 RowsByName = Mapping[str, Columns | Sequence[Row] | Set[Row]]
@@ -149,6 +156,8 @@ class Feed:
 
         It reaches back to where a relation had columns of other types, which no replay can pass.
         """
+        from upheld.store.feed import read_feed
+
         segments = read_feed(self._files, self._folder, self._saved, self._checksum)
         steps = [step for segment in segments for step in _steps(segment)]
         first = segments[0].program
@@ -181,6 +190,8 @@ def write_feed(
     Return the updates that were added; None if the feed begins here, or there is none. `wanted` is whether the state
     shall have a feed; by default it has one if the version before had one.
     """
+    from upheld.store.feed import SavedProgram
+
     before = draft.store.manifest
     had = before is not None and before.feed is not None
     if not (had if wanted is None else wanted):
@@ -196,6 +207,8 @@ def write_feed(
 
 
 def _saved_step(noted: Noted, equality: str) -> FeedStep:
+    from upheld.store.feed import FeedStep, SavedProgram
+
     program = SavedProgram.of(noted.programs[1], equality) if noted.programs is not None else None
     return FeedStep.of(noted.change.retracted, noted.change.asserted, program)
 
@@ -205,3 +218,63 @@ def _begun_anew(draft: Draft) -> Problem:
     note = "these facts do not go on from the last version, so the updates that lie between are not known"
     hint = "restore the last version and update that to continue its feed"
     return Problem("feed-begun-anew", message, place=draft.store.folder, note=note, hint=hint, severity="warning")
+
+
+# -- what is remembered ------------------------------------------------------------------------------------------------
+
+
+class Past:
+    """The last changes of a materialisation, bounded by their number and by the facts in them.
+
+    Beside them, if it goes on from a saved state with a feed, it has the changes for that feed.
+    """
+
+    def __init__(self) -> None:
+        self._changes: deque[Noted] = deque()
+        self._facts = 0
+        self.feed: Feed | None = None
+
+    def note(self, number: int, change: Change, facts: int, programs: Programs | None = None) -> None:
+        """Remember a change, and forget the oldest ones that are too many. `programs` if the rules have changed."""
+        noted = Noted(number, change, facts, programs)
+        if FEW < facts <= FACTS_REMEMBERED:
+            keep_own_codes(change.inserted, change.deleted, change.asserted, change.retracted)
+        self._changes.append(noted)
+        self._facts += facts
+        while self._changes and (len(self._changes) > UPDATES_REMEMBERED or self._facts > FACTS_REMEMBERED):
+            self._facts -= self._changes.popleft().facts
+        if self.feed is not None:
+            self.feed.note(noted)
+
+    def take_back(self) -> None:
+        """Forget the last change, which was not acknowledged."""
+        if self._changes:  # else it was too large to be remembered
+            self._facts -= self._changes.pop().facts
+        if self.feed is not None:
+            self.feed.take_back()
+
+    def since(self, number: int) -> list[Noted]:
+        """Return the updates after one of them, the last one first. All of them must be remembered."""
+        return [noted for noted in reversed(self._changes) if noted.number > number]
+
+    def changes_of(self, fact: Fact) -> list[tuple[bool, Noted]]:
+        """Return the updates in which a fact appeared or vanished, and which of these it did."""
+        appeared = ((appears_in(fact, noted.change), noted) for noted in self._changes)
+        return [(which, noted) for which, noted in appeared if which is not None]
+
+    def first(self, following: int) -> int:
+        """Return the number of the first change that is remembered, or of the one that will follow."""
+        return self._changes[0].number if self._changes else following
+
+
+def appears_in(fact: Fact, change: Change) -> bool | None:
+    """Return whether a fact appears with a change; None if it neither appears nor vanishes."""
+    if has(change.inserted, fact):
+        return True
+    return False if has(change.deleted, fact) else None
+
+
+def has(facts: ByRelation, fact: Fact) -> bool:
+    """Return whether a fact is among facts by relation."""
+    name, row = fact
+    return name in facts and row in facts[name].stored_set()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from upheld.base.errors import FactsError, Problem, UsageError, quote
 from upheld.facts.change import Change
-from upheld.store.kept.draft import TableDraft
-from upheld.store.kept.table import KeptTable
+
+if TYPE_CHECKING:
+    from upheld.store.kept.draft import TableDraft
+    from upheld.store.kept.table import KeptTable
 
 
 class KeptTables:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from upheld.algebra.sets import FactSet
 from upheld.base.errors import FactsError, Problem
@@ -20,9 +20,11 @@ from upheld.facts.change import ByRelation, Change
 from upheld.facts.columns import Columns, Row
 from upheld.facts.stored import StoredFacts
 from upheld.language.core import Core
-from upheld.store.draft import Draft
-from upheld.store.files import Files, LocalFiles
-from upheld.store.versions import Base, Store
+
+if TYPE_CHECKING:
+    from upheld.store.draft import Draft
+    from upheld.store.files import Files
+    from upheld.store.versions import Base, Store
 
 #: Facts by relation, of which it is known how many there are.
 Sized = list[tuple[str, Columns | StoredFacts | list[Row]]]
@@ -133,7 +135,7 @@ class Record:
 # -- versions in a folder ----------------------------------------------------------------------------------------------
 
 #: Begins the next version of a store, with all facts or with a change alone.
-Drafting = Callable[[Store, Change | None], Draft]
+Drafting = Callable[["Store", Change | None], "Draft"]
 
 
 @runtime_checkable
@@ -186,16 +188,22 @@ def open_checkpoint(engine: str | EngineChoice) -> Store | None:
     """Return the folder for checkpoints of an engine, if it has one."""
     if not isinstance(engine, OnCluster) or engine.checkpoint is None:
         return None
+    from upheld.store.versions import Store
+
     return Store.open(engine.checkpoint, engine.files())
 
 
 def open_state(engine: str | EngineChoice, folder: str | Path, version: int | None = None) -> Store:
     """Return a saved state on the file systems of an engine."""
+    from upheld.store.versions import Store
+
     return Store.open(folder, files_of(engine), version)
 
 
 def files_of(engine: str | EngineChoice) -> Files:
     """Return the file systems of an engine."""
+    from upheld.store.files import LocalFiles
+
     return engine.files() if isinstance(engine, OnCluster) else LocalFiles()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,16 +11,12 @@ from upheld.base.errors import count
 from upheld.base.pages import indented, outline
 from upheld.explain import Explanation, Proof
 from upheld.explain.explanation import LEVELS_SHOWN
-from upheld.facts.change import ByRelation, Change
+from upheld.facts.change import Change
 from upheld.facts.relation import Relation
 from upheld.language.ast import Constant
 from upheld.language.core import Atom, Fact, Rule
 from upheld.language.core_text import atom_text, rule_text
-from upheld.materialisation.persistence.feeds import FEW, Feed, Noted, Programs, keep_own_codes
-
-#: Updates that are remembered, and facts that these have changed altogether.
-UPDATES_REMEMBERED = 1_000
-FACTS_REMEMBERED = 10_000
+from upheld.materialisation.persistence.feeds import has
 
 
 @dataclass(frozen=True)
@@ -121,65 +116,6 @@ class FactHistory:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-# -- what is remembered ------------------------------------------------------------------------------------------------
-
-
-class Past:
-    """The last changes of a materialisation, bounded by their number and by the facts in them.
-
-    Beside them, if it goes on from a saved state with a feed, it has the changes for that feed.
-    """
-
-    def __init__(self) -> None:
-        self._changes: deque[Noted] = deque()
-        self._facts = 0
-        self.feed: Feed | None = None
-
-    def note(self, number: int, change: Change, facts: int, programs: Programs | None = None) -> None:
-        """Remember a change, and forget the oldest ones that are too many. `programs` if the rules have changed."""
-        noted = Noted(number, change, facts, programs)
-        if FEW < facts <= FACTS_REMEMBERED:
-            keep_own_codes(change.inserted, change.deleted, change.asserted, change.retracted)
-        self._changes.append(noted)
-        self._facts += facts
-        while self._changes and (len(self._changes) > UPDATES_REMEMBERED or self._facts > FACTS_REMEMBERED):
-            self._facts -= self._changes.popleft().facts
-        if self.feed is not None:
-            self.feed.note(noted)
-
-    def take_back(self) -> None:
-        """Forget the last change, which was not acknowledged."""
-        if self._changes:  # else it was too large to be remembered
-            self._facts -= self._changes.pop().facts
-        if self.feed is not None:
-            self.feed.take_back()
-
-    def since(self, number: int) -> list[Noted]:
-        """Return the updates after one of them, the last one first. All of them must be remembered."""
-        return [noted for noted in reversed(self._changes) if noted.number > number]
-
-    def changes_of(self, fact: Fact) -> list[tuple[bool, Noted]]:
-        """Return the updates in which a fact appeared or vanished, and which of these it did."""
-        appeared = ((appears_in(fact, noted.change), noted) for noted in self._changes)
-        return [(which, noted) for which, noted in appeared if which is not None]
-
-    def first(self, following: int) -> int:
-        """Return the number of the first change that is remembered, or of the one that will follow."""
-        return self._changes[0].number if self._changes else following
-
-
-def appears_in(fact: Fact, change: Change) -> bool | None:
-    """Return whether a fact appears with a change; None if it neither appears nor vanishes."""
-    if _has(change.inserted, fact):
-        return True
-    return False if _has(change.deleted, fact) else None
-
-
-def _has(facts: ByRelation, fact: Fact) -> bool:
-    name, row = fact
-    return name in facts and row in facts[name].stored_set()
-
-
 # -- why ---------------------------------------------------------------------------------------------------------------
 
 
@@ -194,7 +130,7 @@ def causes(proof: Proof | None, appeared: bool, change: Change, rules: Collectio
     gained, lost = (change.inserted, change.deleted) if appeared else (change.deleted, change.inserted)
     verb, opposite = ("appeared", "vanished") if appeared else ("vanished", "appeared")
     for step in proof.steps:
-        if step.explicit and _has(gained, step.fact):
+        if step.explicit and has(gained, step.fact):
             yield f"{step.text} {verb}"
         if step.rule is not None and step.rule in rules:
             yield f"rule {rule_text(step.rule)} was {done}"

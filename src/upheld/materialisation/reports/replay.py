@@ -11,8 +11,8 @@ from upheld.compiler.edits import changed
 from upheld.explain import Explainer, Explanation
 from upheld.facts.change import Change
 from upheld.language.core import Core, Fact, Rule
-from upheld.materialisation.persistence.feeds import RowsByName, Step
-from upheld.materialisation.reports.history import FactEvent, FactHistory, appears_in, event_of
+from upheld.materialisation.persistence.feeds import RowsByName, Step, appears_in
+from upheld.materialisation.reports.history import FactEvent, FactHistory, event_of
 
 
 class Replayed(Protocol):

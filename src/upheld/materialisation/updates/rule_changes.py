@@ -84,8 +84,8 @@ def read_rule_change(
 class RemovedRules(NamedTuple):
     """Removed rules, with the relations that they may name."""
 
-    rules: tuple[Rule, ...] = ()
-    predicates: Mapping[str, Predicate] = {}
+    rules: tuple[Rule, ...]
+    predicates: Mapping[str, Predicate]
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NoReturn, Protocol, Self, SupportsIndex
+from typing import TYPE_CHECKING, NoReturn, Protocol, Self, SupportsIndex
 
 from upheld.base.errors import UsageError
 from upheld.base.turns import Turns
-from upheld.compiler.queries import Query
 from upheld.engines import EngineChoice
-from upheld.explain import Explanation
 from upheld.facts.change import unknown_relation
 from upheld.facts.columns import Row
 from upheld.facts.relation import Relation
 from upheld.language.core import Core, Fact
 from upheld.language.values import Value
 from upheld.materialisation.versions.views import not_copied
+
+if TYPE_CHECKING:
+    from upheld.compiler.queries import Query
+    from upheld.explain import Explanation
 
 
 class Source(Protocol):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from upheld.base.errors import Problem, UsageError
 from upheld.facts.relation import Relation
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.materialisation.versions.views import SPARE, History, Version
-from upheld.rdf.sparql import Solutions, TripleStore
+
+if TYPE_CHECKING:
+    from upheld.rdf.sparql import Solutions
 
 
 class Statements(Protocol):
@@ -28,6 +30,8 @@ class SparqlStore:
     """
 
     def __init__(self, m: Statements, history: History):
+        from upheld.rdf.sparql import TripleStore
+
         self._history = history
         self.names = relations_of_triples(m.relations)
         relations = [m[name] for name in self.names]
