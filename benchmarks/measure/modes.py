@@ -7,7 +7,7 @@ Each mode begins with few facts, reads rows of numbers and rows of texts from Pa
 and derives a closure. Each is the least of several runs, after one that is not counted. Serial is the time of the
 driver's Python, parallel that of Java and of Python workers; of the start all is serial. Modes are measured as `auto`
 comes to them: facts are read before one is chosen. Partitions are held by two tasks. Writes nothing: it prints the
-lines of `upheld/pipeline/modes/costs.py`, and a table of Markdown.
+lines of `upheld/pipeline/modes/choosing.py`, and a table of Markdown.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from benchmarks.measure.spark import NODES, edges, parquet
 from experiments.measuring.spending import processor_time
 from upheld.engines.spark.session import spark_session
 from upheld.pipeline import run
-from upheld.pipeline.modes.costs import Cost, Rates
+from upheld.pipeline.modes.choosing import Cost, Rates
 from upheld.pipeline.report import Choice
 
 MODES = ("driver", "distributed")

@@ -69,8 +69,7 @@ def sales() -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    "mode, formats",
-    [("driver", ["csv", "quoted", "parquet", "json"]), ("distributed", ["csv", "parquet"])],
+    "mode, formats", [("driver", ["csv", "quoted", "parquet", "json"]), ("distributed", ["csv", "parquet"])]
 )
 def test_the_same_facts_as_in_memory(spark, sales, mode, formats):
     """Whatever source they come from and wherever the rules are applied, and with Spark's types in the sinks."""

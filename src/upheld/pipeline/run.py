@@ -72,11 +72,7 @@ class Finished:
 
 
 def run(
-    job: Job,
-    limits: Limits,
-    spark: SparkSession,
-    watcher: StageWatcher | None,
-    progress: StageProgress | None = None,
+    job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | None, progress: StageProgress | None = None
 ) -> Finished:
     """Run a job on a session. `progress` reports how far rules have come, now and in later updates."""
     recorder = Recorder(spark, watcher, job.program)

@@ -16,7 +16,7 @@ from upheld.compiler.hypertrees.cost import COLUMN, Costs, cheapest, choose
 from upheld.compiler.hypertrees.decomposition import is_complete, violations
 from upheld.compiler.hypertrees.estimates import Estimate, Table, estimate_atom, estimate_join
 from upheld.compiler.hypertrees.hypergraph import Hypergraph, hypergraph_of
-from upheld.compiler.hypertrees.search.limit import Limit
+from upheld.compiler.hypertrees.search.detkdecomp import Limit
 from upheld.compiler.hypertrees.search.width import hypertree_width
 from upheld.language.ast import Variable
 from upheld.language.core import Atom, Rule
@@ -87,11 +87,7 @@ def test_projection():
 
 def collaborators(n: int, k: int) -> dict[str, Table]:
     """The statistics of the data of section 3."""
-    return {
-        "cw": Table(n * k, (n, n * k)),
-        "ca": Table(n * k, (n, n * k)),
-        "pc": Table(2 * n * k, (2 * n * k, k)),
-    }
+    return {"cw": Table(n * k, (n, n * k)), "ca": Table(n * k, (n, n * k)), "pc": Table(2 * n * k, (2 * n * k, k))}
 
 
 def test_the_example_of_section_3():

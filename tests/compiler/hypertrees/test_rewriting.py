@@ -21,7 +21,7 @@ from upheld.compiler.hypertrees.decomposition import Decomposition, Node, comple
 from upheld.compiler.hypertrees.estimates import Table
 from upheld.compiler.hypertrees.hypergraph import hypergraph_of
 from upheld.compiler.hypertrees.rewriting import Nodes, decompose, decompose_rules
-from upheld.compiler.hypertrees.search.limit import Limit
+from upheld.compiler.hypertrees.search.detkdecomp import Limit
 from upheld.compiler.hypertrees.search.width import hypertree_width
 from upheld.language.core import Core, Predicate, Rule
 from upheld.language.syntax.files import read_text
@@ -73,10 +73,7 @@ def test_a_square():
 def test_the_example_of_section_3():
     """The paper's nodes, which share no more than x and y."""
     rules, parents = by_hand(
-        "pc(x, y) :- cw(x, z1), ca(x, z2), pc(z1, y), pc(z2, y).",
-        ("x z1 y", (0, 2)),
-        ("x z2 y", (1, 3)),
-        parents=(0,),
+        "pc(x, y) :- cw(x, z1), ca(x, z2), pc(z1, y), pc(z2, y).", ("x z1 y", (0, 2)), ("x z2 y", (1, 3)), parents=(0,)
     )
     assert rules == [
         "pc(x, y) :- [x0, x2: cw(x0, x1), pc(x1, x2)](x, y), [x0, x2: ca(x0, x1), pc(x1, x2)](x, y).",

@@ -25,9 +25,8 @@ from upheld.compiler.compile import compile_program
 from upheld.compiler.hypertrees.acyclicity import is_acyclic, join_tree
 from upheld.compiler.hypertrees.decomposition import Decomposition, Node, complete, is_complete, violations
 from upheld.compiler.hypertrees.hypergraph import Hypergraph, hypergraph_of
-from upheld.compiler.hypertrees.search.detkdecomp import det_k_decomp
+from upheld.compiler.hypertrees.search.detkdecomp import Limit, LimitSpent, det_k_decomp
 from upheld.compiler.hypertrees.search.elimination import eliminate
-from upheld.compiler.hypertrees.search.limit import Limit, LimitSpent
 from upheld.compiler.hypertrees.search.separation import Separations
 from upheld.compiler.hypertrees.search.width import hypertree_width
 from upheld.language.syntax.files import read_text
@@ -61,10 +60,7 @@ SQUARE = hypergraph("ab", "bc", "cd", "da")
             tree(("abc", (0, 1)), ("acd", (2, 3)), ("b", (0,)), parents=(0, 1)),
             ["condition 2: the nodes with variable b are not connected"],
         ),
-        (
-            tree(("abc", (0,)), ("acd", (2, 3)), parents=(0,)),
-            ["condition 3: node 0 has variables that its atoms lack"],
-        ),
+        (tree(("abc", (0,)), ("acd", (2, 3)), parents=(0,)), ["condition 3: node 0 has variables that its atoms lack"]),
         (
             tree(("ac", (0, 1)), ("abc", (0, 1)), ("acd", (2, 3)), parents=(0, 0)),
             ["condition 4: node 0 drops variables of its atoms that return below it"],

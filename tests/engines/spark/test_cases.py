@@ -16,13 +16,7 @@ from tests.helpers.runs import run
 pytestmark = [requires_cases, pytest.mark.xdist_group("spark")]
 
 #: Recursion, negation, arithmetic, texts and relations without columns, of few rules each.
-SOUFFLE = (
-    "evaluation_indirect_negation",
-    "evaluation_neg3",
-    "evaluation_plus",
-    "example_tc",
-    "semantic_rel_nullary",
-)
+SOUFFLE = ("evaluation_indirect_negation", "evaluation_neg3", "evaluation_plus", "example_tc", "semantic_rel_nullary")
 
 
 @pytest.mark.parametrize("case", SOUFFLE)

@@ -8,14 +8,7 @@ import pytest
 
 import upheld
 from tests.engines.spark.helpers.tasks import Driven
-from tests.helpers.streams.equality_streams import (
-    EqualityCase,
-    Triple,
-    assert_seen,
-    check_state,
-    iri,
-    merged,
-)
+from tests.helpers.streams.equality_streams import EqualityCase, Triple, assert_seen, check_state, iri, merged
 from upheld.maintain.equality import rewriting
 
 FUNCTIONAL = "[?y, owl:sameAs, ?z] :- [?x, :R, ?y], [?x, :R, ?z]."

@@ -32,12 +32,7 @@ q(n - 1) :- q(n), n > 0.
 some() :- q(_).
 """
 
-ROWS = [
-    (-(2**63), 2**64 - 1, float("-inf"), "é\n\t"),
-    (1, 0, 0.5, ""),
-    (1, 2**63, 0.0, '"'),
-    (1, 3, float("nan"), "x"),
-]
+ROWS = [(-(2**63), 2**64 - 1, float("-inf"), "é\n\t"), (1, 0, 0.5, ""), (1, 2**63, 0.0, '"'), (1, 3, float("nan"), "x")]
 
 
 def content(m: upheld.Materialisation) -> dict[str, tuple[set, set]]:

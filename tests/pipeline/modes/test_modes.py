@@ -14,8 +14,7 @@ from upheld.base.errors import LimitReached
 from upheld.engines.spark.joins.replication import SMALL
 from upheld.pipeline.job import Settings
 from upheld.pipeline.modes import costs
-from upheld.pipeline.modes.choosing import Sizes, choose
-from upheld.pipeline.modes.costs import Cost, Rates
+from upheld.pipeline.modes.choosing import Cost, Rates, Sizes, choose
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -220,11 +220,7 @@ def test_missing_columns(refused, spark):
 def test_wrong_types(refused, spark):
     frame = spark.sql("select date '2024-01-01' as x, 'a' as y")
     assert refused(frame) == [
-        (
-            "ill-typed-column",
-            'sources["edge"]',
-            "column `x` is of Spark's type `date`, and `edge` has a `symbol` there",
-        )
+        ("ill-typed-column", 'sources["edge"]', "column `x` is of Spark's type `date`, and `edge` has a `symbol` there")
     ]
 
 

@@ -11,17 +11,7 @@ import pytest
 import upheld
 from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.sizes import exhaustive
-from tests.pipeline.streaming.test_stream import (
-    EDGES,
-    PATIENCE,
-    UPDATES,
-    Failing,
-    Killed,
-    expected,
-    put,
-    put_all,
-    take,
-)
+from tests.pipeline.streaming.test_stream import EDGES, PATIENCE, UPDATES, Failing, Killed, expected, put, put_all, take
 from tests.pipeline.test_run import REACH
 from upheld.base.errors import UpheldError
 from upheld.cli import main

@@ -22,8 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from upheld.compiler.hypertrees.decomposition import Decomposition, is_complete, violations
-from upheld.compiler.hypertrees.hypergraph import hypergraph_of
-from upheld.compiler.hypertrees.literals import partial_literals
+from upheld.compiler.hypertrees.hypergraph import hypergraph_of, partial_literals
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Predicate, Rule
 from upheld.language.core_text import atom_text, builtin_text

@@ -5,7 +5,7 @@ Nothing here is clever, and nothing but `upheld.engines` and tests imports it.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -13,20 +13,23 @@ from sys import getsizeof
 from typing import Any, TypeVar
 from weakref import ref
 
+from upheld.algebra.aggregates import overflow
 from upheld.algebra.counters import Numbered
 from upheld.algebra.engine import Freed, MemoryUse, TableSize
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.meter import Meter
-from upheld.algebra.sets import FactSet, Within
+from upheld.algebra.sets import FactSet, SetEngine, Within
 from upheld.base.interruptions import uninterrupted
 from upheld.compiler.equality.equality import Equality
-from upheld.engines.reference.aggregates import PlainAggregate
 from upheld.engines.reference.classes import PlainClasses
 from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
 from upheld.engines.reference.equivalences import PlainGroups
 from upheld.engines.reference.instances import PlainSearch, RuleMatcher
 from upheld.engines.reference.sets import CountedFacts, Facts, InstanceList, Row, own_set
 from upheld.language.core import Aggregation, Classing, Fact, Predicate, Rule
+from upheld.language.types.aggregates import aggregated
+from upheld.language.types.functors import Undefined
+from upheld.language.values import Value
 
 T = TypeVar("T")
 
@@ -212,3 +215,37 @@ class ReferenceEngine:
 def _own_book(book: Numbered) -> PlainNumbers | PlainRanks:
     assert isinstance(book, PlainNumbers | PlainRanks), "counters of another engine"
     return book
+
+
+class PlainAggregate:
+    """The values of an aggregate."""
+
+    def __init__(self, engine: SetEngine, aggregation: Aggregation):
+        self.engine, self.aggregation = engine, aggregation
+
+    def changed(self, gone: FactSet, came: FactSet, held: FactSet, now: FactSet) -> tuple[Facts, Facts]:
+        width = len(self.aggregation.groups)
+        touched = {self._group(row) for facts in (gone, came) for row in own_set(facts).rows(self.aggregation.body)}
+        values = defaultdict[Row, list[Value]](list)
+        for row in own_set(now).rows(self.aggregation.body):
+            if self._group(row) in touched:
+                values[self._group(row)].append(self._target(row))
+        before = {row for row in own_set(held).rows(self.aggregation.relation) if row[:width] in touched}
+        results = {group: self._result(group, of) for group, of in values.items()}
+        after = {(*group, *numbers) for group, numbers in results.items() if numbers is not None}
+        return self._facts(before - after), self._facts(after - before)
+
+    def _facts(self, rows: set[Row]) -> Facts:
+        return Facts(self.engine, ((self.aggregation.relation, row) for row in rows))
+
+    def _group(self, row: Row) -> Row:
+        return tuple(row[column] for column in self.aggregation.groups)
+
+    def _target(self, row: Row) -> Value:
+        return 0 if self.aggregation.target is None else row[self.aggregation.target]
+
+    def _result(self, group: Row, values: list[Value]) -> Row | None:
+        try:
+            return aggregated(self.aggregation.function, self.aggregation.type, values)
+        except Undefined as e:
+            raise overflow(self.aggregation, str(e), group) from None

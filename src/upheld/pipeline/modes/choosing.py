@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from upheld.base.errors import LimitReached, Problem, count
 from upheld.base.memory import size_of
+from upheld.engines.spark.joins.replication import SMALL
 from upheld.pipeline.job import Settings
-from upheld.pipeline.modes.costs import GROWTH, MARGIN, RECURSIVE_GROWTH, Work, seconds
 from upheld.pipeline.report import Choice
 
 # Memory of facts in the driver, at least: for each fact a row on its way in, its place in the table, flags and an
@@ -22,10 +23,7 @@ _FACT_BYTES = 64
 _VALUE_BYTES = 16
 _TEXT_BYTES = 80
 
-_PLANS = {
-    "driver": "the driver's memory engine",
-    "distributed": "partitions, in the tasks of one Spark job",
-}
+_PLANS = {"driver": "the driver's memory engine", "distributed": "partitions, in the tasks of one Spark job"}
 
 _PLACES = {"driver": "in the driver", "distributed": "in partitions"}
 
@@ -102,3 +100,57 @@ def _predicted(costs: Mapping[str, float], tasks: int, is_recursive: bool) -> st
 
 def _shown(size: int) -> str:
     return f"{size / 2**30:.1f} GB" if size >= 2**30 else f"{size / 2**20:.1f} MB"
+
+
+class Cost(NamedTuple):
+    """Processor seconds for one of something: in the driver, and in all tasks together."""
+
+    serial: float
+    parallel: float = 0.0
+
+
+class Rates(NamedTuple):
+    """The costs of a mode: to begin, for a row of numbers read, a distinct text, and a fact derived."""
+
+    start: Cost
+    row: Cost
+    text: Cost
+    derived: Cost
+
+
+#: Measured on two cores that others used as well; docs/explanation/cluster.md has the table.
+RATES = {
+    "driver": Rates(Cost(0.34), Cost(7.5e-08, 8e-08), Cost(1.5e-06, 2.6e-09), Cost(1.9e-07)),
+    "distributed": Rates(Cost(0.51), Cost(7.4e-08, 7.2e-07), Cost(9.7e-06), Cost(0, 8e-07)),
+}
+
+#: Facts that rules are taken to derive for each explicit one: without recursion, and with it.
+GROWTH, RECURSIVE_GROWTH = 1, 10
+
+#: How many times as long the driver must take for tasks to be chosen if the facts fit there: the first run in a Java
+#: takes about twice the time of later ones, which were measured.
+MARGIN = 2
+
+
+class Work(NamedTuple):
+    """The work of a run: explicit facts, distinct texts, and facts to derive."""
+
+    facts: int
+    texts: int
+    derived: int
+
+    @classmethod
+    def of(cls, facts: int, texts: int, is_recursive: bool) -> Work:
+        """Return the work of a program, of which the facts that it derives are estimated."""
+        return cls(facts, texts, facts * (RECURSIVE_GROWTH if is_recursive else GROWTH))
+
+
+def seconds(mode: str, work: Work, tasks: int) -> float:
+    """Return how long a run takes in a mode, if Spark runs `tasks` tasks at once."""
+    costs, amounts = RATES[mode], (1, *work)
+    serial = sum(amount * cost.serial for amount, cost in zip(amounts, costs, strict=True))
+    parallel = sum(amount * cost.parallel for amount, cost in zip(amounts, costs, strict=True))
+    if mode == "driver":
+        return serial + parallel / tasks
+    # Each task loads replicated relations as the driver would, and one of the tasks is left for reading and writing.
+    return serial + min(work.facts, SMALL) * RATES["driver"].row.serial + parallel / max(1, tasks - 1)

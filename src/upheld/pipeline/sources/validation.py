@@ -183,10 +183,7 @@ def _fitted(frame: DataFrame, types: Sequence[str], canonical: bool) -> DataFram
         text = text.when(value.isNull(), F.col(f"c{i}").cast("string"))
     kept = [name for name in frame.columns if name.startswith("_")]
     return frame.select(
-        *(value.alias(f"v{i}") for i, value in enumerate(values)),
-        *kept,
-        column.alias("_column"),
-        text.alias("_value"),
+        *(value.alias(f"v{i}") for i, value in enumerate(values)), *kept, column.alias("_column"), text.alias("_value")
     )
 
 

@@ -61,13 +61,7 @@ class Batches:
     """A materialisation, its state on disk and its feeds, all of which are at the same version between two batches."""
 
     def __init__(
-        self,
-        m: Materialisation,
-        core: Core,
-        store: Store,
-        sinks: Sequence[Sink],
-        *,
-        tables: Sequence[KeptTable] = (),
+        self, m: Materialisation, core: Core, store: Store, sinks: Sequence[Sink], *, tables: Sequence[KeptTable] = ()
     ) -> None:
         self.materialisation, self.store, self._tables = m, store, tables
         self._feeds = {

@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engines.memory.kernels import naive
-from tests.engines.memory.kernels.kernel_rows import (
-    NONSENSE,
-    SETS,
-    numbers,
-    small_numbers,
-    subsets,
-    truths,
-    tuples,
-)
+from tests.engines.memory.kernels.kernel_rows import NONSENSE, SETS, numbers, small_numbers, subsets, truths, tuples
 from tests.engines.memory.kernels.naive import Row
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import pairs as pair_kernels

@@ -68,8 +68,7 @@ def by_operators():
 
 
 @pytest.mark.parametrize(
-    ("first", "most", "lines", "enough"),
-    [(1 << 10, 1 << 17, 1 << 16, 1 << 14), (2, 16, 1 << 16, 4), (4, 64, 6, 16)],
+    ("first", "most", "lines", "enough"), [(1 << 10, 1 << 17, 1 << 16, 1 << 14), (2, 16, 1 << 16, 4), (4, 64, 6, 16)]
 )
 def test_twin(first, most, lines, enough):
     """Facts, numbers by round, levels and statistics are the same, also where rounds go over to the operators."""

@@ -13,8 +13,7 @@ import pytest
 
 import upheld
 from upheld.engines.memory.rounds.strata import kernel
-from upheld.engines.memory.rounds.strata.change_lines import ChangeLines
-from upheld.engines.memory.rounds.strata.small_update import MemoryUpdate
+from upheld.engines.memory.rounds.strata.small_update import ChangeLines, MemoryUpdate
 from upheld.engines.memory.sets.named import Named
 from upheld.facts.change import Change
 from upheld.materialisation.materialisation import Materialisation

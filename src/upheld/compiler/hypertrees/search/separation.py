@@ -16,7 +16,7 @@ from functools import cached_property
 
 from upheld.compiler.hypertrees.decomposition import Decomposition, Node
 from upheld.compiler.hypertrees.hypergraph import Hypergraph, bits
-from upheld.compiler.hypertrees.search.limit import Limit
+from upheld.compiler.hypertrees.search.detkdecomp import Limit
 
 Mask = int
 #: C and conn.

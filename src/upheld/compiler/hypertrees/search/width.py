@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from upheld.compiler.hypertrees.acyclicity import join_tree
 from upheld.compiler.hypertrees.decomposition import Decomposition, violations
 from upheld.compiler.hypertrees.hypergraph import Hypergraph
-from upheld.compiler.hypertrees.search.detkdecomp import det_k_decomp
+from upheld.compiler.hypertrees.search.detkdecomp import Limit, LimitSpent, det_k_decomp
 from upheld.compiler.hypertrees.search.elimination import eliminate
-from upheld.compiler.hypertrees.search.limit import Limit, LimitSpent
 from upheld.compiler.hypertrees.search.separation import Separations
 
 

@@ -281,14 +281,7 @@ class MemoryRanks(RoundByRound):
         return tally(self.matcher, derivations, TotalCounting(self, 1, stratum, self._pairs))
 
     def lose_from(
-        self,
-        delta: FactSet,
-        s: Stratum,
-        I: FactSet,
-        D: FactSet,
-        A: FactSet,
-        gone: FactSet,
-        enough: int = MANY,
+        self, delta: FactSet, s: Stratum, I: FactSet, D: FactSet, A: FactSet, gone: FactSet, enough: int = MANY
     ) -> FactSet:
         self.context.pending.count_all()
         if not s.recursive:  # nothing of the stratum follows from its own facts

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from upheld.algebra.sets import FactSet, Within
+from upheld.engines.memory.joins.batch import ROW, FunctionSink, Join, batches
 from upheld.engines.memory.joins.bulk_copy import backward_copies
+from upheld.engines.memory.joins.candidates import END, MOST_DOUBLINGS, Candidates, candidates, fan_out, first_join
 from upheld.engines.memory.joins.few_facts import MOST_PAIRS, HeadTaker, Task
-from upheld.engines.memory.joins.first_match import find_derivable
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.joins.sinks import head_sink
 from upheld.engines.memory.plans.delta_index import DeltaIndex, Occurrence
-from upheld.engines.memory.plans.plan import Place
+from upheld.engines.memory.plans.plan import Place, Plan
 from upheld.engines.memory.plans.where import Where
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import Deferred, MemorySet, own_set
-from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, are_in, selected
+from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, Truth, are_in, selected
 from upheld.engines.memory.storage.arrays import Rows, each_once
+from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Rule
 
@@ -133,3 +136,49 @@ class FewHeads:
         few = sum(len(task.rows) for task in self._tasks) <= min(MOST_PAIRS, MOST_HEADS * len(self._tasks))
         if not few or not self._matcher.few.collect_derivable(self._tasks, self._where, self._collected):
             self.left += self._tried
+
+
+#: Rows for each head from which on it is better to take a few at a time than all at once.
+MANY = 16.0
+
+
+def find_derivable(
+    matcher: Matcher, rule: Rule, table: Table, rows: Rows, where: Where, found: Callable[[Rows], None], done: Truth
+) -> None:
+    """Call `found` with the rows of a table that a rule derives: they are `done` from then on. Some come repeatedly."""
+    if not len(rows):
+        return
+    plan, variables = matcher.backward_plan(rule, (ROW,))
+
+    def join(part: Plan) -> Join:
+        row = part.last.index(ROW)
+
+        def taken(B: Codes, width: int) -> None:
+            matcher.context.meter.instances(rule, width)
+            found(each_once(B[row].astype(np.int32)))
+
+        return matcher.join(part, where, FunctionSink(taken))
+
+    at = first_join(plan)
+    if at is None or fan_out(plan.steps[at]) < MANY:
+        whole = join(plan)
+        for B, width in batches(table, rows, rule.head, variables):
+            whole.run(B, width)
+        return
+    begun: list[Candidates] = []
+    before = replace(plan, steps=plan.steps[:at], later=plan.steps[at:])
+    begin = matcher.join(before, where, FunctionSink(lambda B, width: begun.extend(candidates(plan, at, B, width))))
+    for B, width in batches(table, rows, rule.head, variables):
+        begin.run(B, width)
+    doublings = 0
+    while begun:
+        left = []
+        for some in begun:
+            chosen = np.flatnonzero((some.cursors != END) & ~done[table.flags[some.rows]])
+            if len(chosen):
+                left.append(some)
+                rest = join(some.rest)
+                for B in some.take(chosen, np.full(len(chosen), 1 << doublings, np.int64), where[some.step.place]):
+                    matcher.context.meter.look(rule)
+                    rest.run(B, B.shape[1])
+        begun, doublings = left, min(doublings + 1, MOST_DOUBLINGS)

@@ -35,10 +35,7 @@ def _cells(bits: int, signed: bool) -> tuple[Read, Write]:
     def write(address: Any, index: Any, value: Any) -> None:
         cell.from_address(int(address) + int(index) * bits // 8).value = int(value)
 
-    return (
-        plain(read, lambda code: code.reader(bits, signed)),
-        plain(write, lambda code: code.writer(bits)),
-    )
+    return (plain(read, lambda code: code.reader(bits, signed)), plain(write, lambda code: code.writer(bits)))
 
 
 def _prefetch(bits: int) -> Callable[[Any, Any], None]:

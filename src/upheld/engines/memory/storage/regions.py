@@ -125,11 +125,7 @@ def _slices(start: int, stop: int, parts: int) -> list[tuple[int, int]]:
 
 
 def _dealt(
-    threads: Threads,
-    keys: npt.NDArray[Any],
-    slices: Sequence[tuple[int, int]],
-    size: int,
-    look: Callable[[], object],
+    threads: Threads, keys: npt.NDArray[Any], slices: Sequence[tuple[int, int]], size: int, look: Callable[[], object]
 ) -> list[list[Chosen]]:
     """Return the keys of each region, slice by slice."""
     dealt: list[list[Chosen]] = [[]] * len(slices)

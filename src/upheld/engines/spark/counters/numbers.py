@@ -194,14 +194,7 @@ class PartitionedRanks(RoundByRound):
         return table.column(self.local.rank)[rows].astype(np.int64)[None]
 
     def lose_from(
-        self,
-        delta: FactSet,
-        s: Stratum,
-        I: FactSet,
-        D: FactSet,
-        A: FactSet,
-        gone: FactSet,
-        enough: int = MANY,
+        self, delta: FactSet, s: Stratum, I: FactSet, D: FactSet, A: FactSet, gone: FactSet, enough: int = MANY
     ) -> FactSet:
         if self.alone.closed(s.stratification).is_closed(s):
             removing = own_set(I).local, own_set(D).local, own_set(A).local, own_set(gone).local

@@ -69,12 +69,7 @@ class ConnectedTasks:
 
 
 def serve(
-    me: int,
-    host: str,
-    address: Address,
-    key: bytes,
-    new_engine: NewEngine,
-    certificate: Certificate | None = None,
+    me: int, host: str, address: Address, key: bytes, new_engine: NewEngine, certificate: Certificate | None = None
 ) -> None:
     """Be one task: connect to the driver and to the other tasks, and follow commands until the driver closes."""
     watch_memory()

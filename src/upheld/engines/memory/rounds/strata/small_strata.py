@@ -117,14 +117,7 @@ class Run(Calls):
     """The strata of one update, from the lowest to the highest, where the operators maintain some of them."""
 
     def __init__(
-        self,
-        strata: SmallStrata,
-        code: StrataCode,
-        buffers: Buffers,
-        ranks: RankSums,
-        I: Named,
-        D: Named,
-        A: Named,
+        self, strata: SmallStrata, code: StrataCode, buffers: Buffers, ranks: RankSums, I: Named, D: Named, A: Named
     ):
         super().__init__(strata, code, buffers, ranks, strata.times * MOST_DERIVED)
         self.I, self.D, self.A = I, D, A
