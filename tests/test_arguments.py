@@ -29,13 +29,7 @@ HOW = {
 }
 FACTS = {"edge": [("a", "b")]}
 CALLS: dict[str, dict[str, object]] = {
-    "materialise": {
-        "program": PROGRAM,
-        "facts": FACTS,
-        "algorithm": "adaptive",
-        "stratification": "levels",
-        **HOW,
-    },
+    "materialise": {"program": PROGRAM, "facts": FACTS, "algorithm": "adaptive", "stratification": "levels", **HOW},
     "Project": {"program": PROGRAM, "facts": None, "output": ".", "state": None, "confined": False},
     "load": {"program": PROGRAM, "facts": None, "algorithm": "adaptive", **HOW},
     "restore": {
@@ -47,13 +41,7 @@ CALLS: dict[str, dict[str, object]] = {
         "stratification": "levels",
         **HOW,
     },
-    "check": {
-        "program": PROGRAM,
-        "stratification": "levels",
-        "facts": None,
-        "confined": False,
-        "strict": False,
-    },
+    "check": {"program": PROGRAM, "stratification": "levels", "facts": None, "confined": False, "strict": False},
     "parse": {"program": PROGRAM, "dialect": "dl", "include": [], "confined": False},
     "read_updates": {"updates": {}, "m": ...},
     "Limits": {"facts": None, "rounds": None, "seconds": None, "memory": None},
@@ -70,28 +58,13 @@ CALLS: dict[str, dict[str, object]] = {
     "m.representative": {"constant": "a"},
     "m.equals": {"constant": "a", "relation": None},
     "m.save": {"folder": "state", "feed": None},
-    "m.preview": {
-        "insert": {},
-        "delete": {},
-        "replace": {},
-        "add": "",
-        "remove": [],
-        "program": None,
-        "source": None,
-    },
+    "m.preview": {"insert": {}, "delete": {}, "replace": {}, "add": "", "remove": [], "program": None, "source": None},
     "m.retract": {"source": "feed-7", "on_violation": None},
     "m.change_rules": {"add": "", "remove": [], "replace": None, "on_violation": None},
     "m.transaction": {"on_violation": None},
     "m.short": {"text": "p(1)"},
     "m.sql": {"text": "select 1", "parameters": None},
-    "m.update": {
-        "insert": {},
-        "delete": {},
-        "replace": {},
-        "algorithm": None,
-        "on_violation": None,
-        "source": None,
-    },
+    "m.update": {"insert": {}, "delete": {}, "replace": {}, "algorithm": None, "on_violation": None, "source": None},
     "m.stream": {"updates": [], "algorithm": None, "merge_waiting": 1, "on_violation": None},
     "rdf.read": {"paths": "a.nt", "base": None, "blank_nodes": "file"},
     "rdf.write": {"path": "b.nt", "triples": [], "quads": [], "prefixes": None},
@@ -161,15 +134,9 @@ def test_the_table_has_the_whole_surface(m):
     [
         (lambda m: upheld.materialise(None), "or an `upheld.Program`, got `None`"),
         (lambda m: upheld.materialise(b"p(1)."), "got the `bytes` `b'p(1).'`"),
-        (
-            lambda m: upheld.materialise(PROGRAM, limits={"facts": 3}),
-            "must be an `upheld.Limits`, or None",
-        ),
+        (lambda m: upheld.materialise(PROGRAM, limits={"facts": 3}), "must be an `upheld.Limits`, or None"),
         (lambda m: upheld.materialise(PROGRAM, progress=5), "must be a function, True, False or None"),
-        (
-            lambda m: m.update([("Al", "Gus")]),
-            "`insert` of `Materialisation.update` must be a dictionary",
-        ),
+        (lambda m: m.update([("Al", "Gus")]), "`insert` of `Materialisation.update` must be a dictionary"),
         (lambda m: m.query(5), "`text` of `Materialisation.query` must be a string, got the `int` `5`"),
         (lambda m: upheld.spark_session(memory=5), "`memory` of `spark_session` must be a size, such as `2g`"),
         (lambda m: upheld.spark_session(cores="a"), "`cores` of `spark_session` must be a whole number of at least 1"),

@@ -131,10 +131,7 @@ def _tuples(rows: Rows) -> list[Any]:
 
 
 def ways(m: upheld.Materialisation, relation: str, some: list[Any]) -> dict[str, Callable[[], upheld.Change]]:
-    return {
-        "delete": lambda: m.update(delete={relation: some}),
-        "insert": lambda: m.update(insert={relation: some}),
-    }
+    return {"delete": lambda: m.update(delete={relation: some}), "insert": lambda: m.update(insert={relation: some})}
 
 
 if __name__ == "__main__":

@@ -83,12 +83,7 @@ def ways(count: int) -> dict[str, Any]:
 
 
 def one_way(
-    program: Program,
-    rows: list[tuple[str, ...]],
-    equality: str,
-    algorithm: str,
-    sizes: list[int],
-    gone: dict[int, int],
+    program: Program, rows: list[tuple[str, ...]], equality: str, algorithm: str, sizes: list[int], gone: dict[int, int]
 ) -> dict[str, Any]:
     gc.collect()
     with spending() as spent:

@@ -37,13 +37,7 @@ from upheld.engines.spark.session import spark_session
 NODES = {0.1: 400, 0.3: 690, 1.0: 1_260, 3.0: 2_170, 10.0: 3_960, 30.0: 6_850, 60.0: 9_690}
 
 SIZES: dict[str, dict[str, Any]] = {
-    "small": {
-        "rows": 1_000_000,
-        "closure": 1.0,
-        "components": 48,
-        "growth": {"driver": (0.1, 0.3, 1.0)},
-        "repeat": 2,
-    },
+    "small": {"rows": 1_000_000, "closure": 1.0, "components": 48, "growth": {"driver": (0.1, 0.3, 1.0)}, "repeat": 2},
     "large": {
         "rows": 3_000_000,
         "closure": 1.0,
@@ -99,11 +93,7 @@ def sources_of(folder: Path, rows: int) -> dict[str, str]:
     subject, object = r.integers(0, people, (2, rows))
     predicate = r.integers(0, len(knows), rows)
     names = [f"http://example.org/people/person-{i}" for i in range(people)]
-    columns = {
-        "s": [names[i] for i in subject],
-        "p": [knows[i] for i in predicate],
-        "o": [names[i] for i in object],
-    }
+    columns = {"s": [names[i] for i in subject], "p": [knows[i] for i in predicate], "o": [names[i] for i in object]}
     pq.write_table(pa.table(columns), folder / "triples.parquet")
     with (folder / "triples.nt").open("w") as triples, (folder / "triples.csv").open("w") as lines:
         lines.write("s,p,o\n")

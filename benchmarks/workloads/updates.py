@@ -162,9 +162,7 @@ def example_1(n: int) -> Maintained:
     a, c = np.arange(1, n + 1), np.arange(n + 1, 2 * n + 1)
     stay, go = np.stack([a, np.zeros_like(a)], 1), np.stack([a, c], 1)
     return Maintained(
-        "s(y, z) :- r(x, y), r(x, z).",
-        {"r": np.concatenate([stay, go])},
-        [Cell(f"{n:,}", [{"r": go}] * 3)],
+        "s(y, z) :- r(x, y), r(x, z).", {"r": np.concatenate([stay, go])}, [Cell(f"{n:,}", [{"r": go}] * 3)]
     )
 
 

@@ -127,11 +127,7 @@ def triples(facts: dict[str, DataFrame]) -> DataFrame:
     lines = [
         frame.select(
             F.concat(
-                F.lit(f"<{NAMESPACE}"),
-                frame[0],
-                F.lit(f"> <{NAMESPACE}{name}> <{NAMESPACE}"),
-                frame[1],
-                F.lit("> ."),
+                F.lit(f"<{NAMESPACE}"), frame[0], F.lit(f"> <{NAMESPACE}{name}> <{NAMESPACE}"), frame[1], F.lit("> .")
             ).alias("value")
         )
         for name, frame in facts.items()

@@ -376,8 +376,7 @@ def test_lines_are_counted_with_headers_and_quoted_line_breaks(facts):
 
 
 @pytest.mark.parametrize(
-    "text, line, words",
-    [('a,"b\n', 1, ["never closed"]), ('a,b\n"c"d,e\n', 2, ["followed by `d`", '`""`'])],
+    "text, line, words", [('a,"b\n', 1, ["never closed"]), ('a,b\n"c"d,e\n', 2, ["followed by `d`", '`""`'])]
 )
 def test_bad_quoting(facts, text, line, words):
     path = facts(text)

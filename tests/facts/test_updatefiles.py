@@ -420,10 +420,7 @@ def test_a_long_file_takes_little_memory(name, monkeypatch):
 
 # -- tables -----------------------------------------------------------------------------------------------------------
 
-EXPECTED = [
-    ({"edge": [(1, "a")]}, {"edge": [(2, "b")]}),
-    ({"edge": [(3, "c,\n")]}, {}),
-]
+EXPECTED = [({"edge": [(1, "a")]}, {"edge": [(2, "b")]}), ({"edge": [(3, "c,\n")]}, {})]
 
 
 def facts(updates: list[Update]) -> list[tuple[dict, dict]]:

@@ -183,11 +183,7 @@ def test_theorem_12(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "algorithm, deletion, insertion",
-    [
-        ("counting", "deleted", "added"),
-        ("dred-c", "overdeletion", "insertion"),
-    ],
+    "algorithm, deletion, insertion", [("counting", "deleted", "added"), ("dred-c", "overdeletion", "insertion")]
 )
 def test_proposition_27(algorithm, deletion, insertion):
     """In strata without recursion counting considers the instances that stop or begin to fire, and no others.

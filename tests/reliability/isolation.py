@@ -219,10 +219,7 @@ def update(world: World, r: random.Random, armed: list[bool] | None) -> bool:
     try:
         if armed is not None:
             armed.append(True)
-        world.m.update(
-            insert={"edge": insert, "tick": [number]},
-            delete={"edge": delete, "tick": [number - 1]},
-        )
+        world.m.update(insert={"edge": insert, "tick": [number]}, delete={"edge": delete, "tick": [number - 1]})
         interrupted = False
     except KeyboardInterrupt:
         interrupted = True

@@ -113,10 +113,7 @@ def _updates(found: dict[str, Any]) -> list[str]:
 
 
 def _steps(found: dict[str, Any]) -> list[str]:
-    lines = [
-        "| campus in two tasks | algorithm | exchanges | commands | CPU ms | ms |",
-        "|---|---|--:|--:|--:|--:|",
-    ]
+    lines = ["| campus in two tasks | algorithm | exchanges | commands | CPU ms | ms |", "|---|---|--:|--:|--:|--:|"]
     for row in found.get("steps", ()):
         counts = f"{row['exchanges']:.0f} | {row['commands']:.0f}"
         times = f"{1000 * row['cpu']:.0f} | {1000 * row['wall']:.0f}"

@@ -123,14 +123,7 @@ class Ranks(Protocol):
         """
 
     def lose_from(
-        self,
-        delta: FactSet,
-        s: Stratum,
-        I: FactSet,
-        D: FactSet,
-        A: FactSet,
-        gone: FactSet,
-        enough: int = ...,
+        self, delta: FactSet, s: Stratum, I: FactSet, D: FactSet, A: FactSet, gone: FactSet, enough: int = ...
     ) -> FactSet:
         """Subtract the derivations by recursive rules from `delta`, and add `delta` to `D` and `gone`.
 

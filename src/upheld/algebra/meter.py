@@ -177,12 +177,7 @@ class Meter:
         if self.limits.facts is not None and facts > self.limits.facts:
             self._stop("facts", f"{self.limits.facts} facts")
 
-    def round(
-        self,
-        facts: int,
-        rounds: int = 1,
-        by_relation: Callable[[], Mapping[str, int]] | None = None,
-    ) -> None:
+    def round(self, facts: int, rounds: int = 1, by_relation: Callable[[], Mapping[str, int]] | None = None) -> None:
         """Note that one or several rounds ended, which found this many new facts together.
 
         `by_relation` counts the facts of each relation; it is asked if several rules were at work.

@@ -44,14 +44,7 @@ class RoundByRound:
         raise NotImplementedError
 
     def lose_from(
-        self,
-        delta: FactSet,
-        s: Stratum,
-        I: FactSet,
-        D: FactSet,
-        A: FactSet,
-        gone: FactSet,
-        enough: int = MANY,
+        self, delta: FactSet, s: Stratum, I: FactSet, D: FactSet, A: FactSet, gone: FactSet, enough: int = MANY
     ) -> FactSet:
         N = self.lose(derive_bag(s.recursive, I - (D - A), I | A, via=delta), s)
         D |= delta

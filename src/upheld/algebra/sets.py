@@ -236,12 +236,7 @@ def derive(
 
 
 def derive_bag(
-    rules: Sequence[Rule],
-    P: FactSet,
-    N: FactSet,
-    *,
-    via: FactSet | None = None,
-    via_not: FactSet | None = None,
+    rules: Sequence[Rule], P: FactSet, N: FactSet, *, via: FactSet | None = None, via_not: FactSet | None = None
 ) -> Bag:
     """Return the heads that `derive` returns with the number of their instances.
 

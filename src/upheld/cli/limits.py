@@ -23,10 +23,7 @@ def add_limits(command: argparse.ArgumentParser) -> None:
     )
     bounds.add_argument("--max-seconds", type=float, metavar="S", help="maximum time (default: no limit)")
     bounds.add_argument(
-        "--max-memory",
-        type=_bytes,
-        metavar="SIZE",
-        help="maximum memory, such as 500M or 8G (default: no limit)",
+        "--max-memory", type=_bytes, metavar="SIZE", help="maximum memory, such as 500M or 8G (default: no limit)"
     )
 
 

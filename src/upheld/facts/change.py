@@ -273,12 +273,7 @@ class Change:
         return ChangeTable([empty], [(sign, [side[relation]]) for sign, side in sides], named=False)
 
 
-def unread_change(
-    core: Core,
-    rows: UnreadRows,
-    statistics: Statistics,
-    violations: Mapping[str, Relation],
-) -> Change:
+def unread_change(core: Core, rows: UnreadRows, statistics: Statistics, violations: Mapping[str, Relation]) -> Change:
     """Return a change whose sides are made when somebody looks at them: few updates have anybody who does."""
     change = Change.__new__(Change)
     vars(change).update(statistics=statistics, updates=(), violations=violations, _unread=(core, rows))

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from upheld.language.ast import (
-    Atom,
-    Clause,
-    Conjunction,
-    Disjunction,
-    Exists,
-    Formula,
-    Grouping,
-    Negation,
-    Test,
-    Truth,
-    Values,
-)
+from upheld.language import ast
 from upheld.language.draft import Draft
 
-Literal = Atom | Negation | Test
+Literal = ast.Atom | ast.Negation | ast.Test
 
 #: Alternatives multiply: `(a; b), (c; d), ...` doubles with each pair. Past this the program should name its parts.
 MOST_ALTERNATIVES = 4096
@@ -34,7 +22,7 @@ class _TooMany(Exception):
 
 def split_disjunctions(draft: Draft) -> None:
     """Leave bodies that are conjunctions of atoms, negated atoms and tests; `false` alternatives are gone."""
-    split: list[Clause] = []
+    split: list[ast.Clause] = []
     for clause in draft.rules:
         assert clause.body is not None, "a rule without a body"
         try:
@@ -47,7 +35,7 @@ def split_disjunctions(draft: Draft) -> None:
                         hint="move a part of the body into a rule of its own",
                     )
                     break
-                split.append(replace(clause, body=Conjunction(literals, clause.body.span)))
+                split.append(replace(clause, body=ast.Conjunction(literals, clause.body.span)))
         except _TooMany:
             draft.problem(
                 "too-many-alternatives",
@@ -59,24 +47,24 @@ def split_disjunctions(draft: Draft) -> None:
     draft.rules = split
 
 
-def literals(clause: Clause) -> tuple[Literal, ...]:
+def literals(clause: ast.Clause) -> tuple[Literal, ...]:
     """Return the literals of a clause whose disjunctions have been split."""
-    assert isinstance(clause.body, Conjunction), "a body that was not split"
+    assert isinstance(clause.body, ast.Conjunction), "a body that was not split"
     return clause.body.formulas  # type: ignore[return-value]
 
 
-def _alternatives(formula: Formula) -> list[tuple[Literal, ...]]:
+def _alternatives(formula: ast.Formula) -> list[tuple[Literal, ...]]:
     match formula:
-        case Atom() | Test() | Negation():
+        case ast.Atom() | ast.Test() | ast.Negation():
             return [(formula,)]
-        case Truth(value=value):
+        case ast.Truth(value=value):
             return [()] if value else []
-        case Disjunction(formulas=parts):
+        case ast.Disjunction(formulas=parts):
             found = [alternative for part in parts for alternative in _alternatives(part)]
             if len(found) > MOST_ALTERNATIVES:
                 raise _TooMany
             return found
-        case Conjunction(formulas=parts):
+        case ast.Conjunction(formulas=parts):
             joined: list[tuple[Literal, ...]] = [()]
             for part in parts:
                 options = _alternatives(part)
@@ -84,5 +72,5 @@ def _alternatives(formula: Formula) -> list[tuple[Literal, ...]]:
                     raise _TooMany
                 joined = [left + right for left in joined for right in options]
             return joined
-        case Exists() | Grouping() | Values():
+        case ast.Exists() | ast.Grouping() | ast.Values():
             raise AssertionError("a body with variables of its own")

@@ -62,14 +62,7 @@ def delete_unproved(s: Stratum, I: FactSet, E_minus: FactSet, D: FactSet, A: Fac
 
 @phase("one-step rederivation")
 def rederive(
-    s: Stratum,
-    E: FactSet,
-    E_minus: FactSet,
-    I: FactSet,
-    D: FactSet,
-    A: FactSet,
-    gone: FactSet,
-    proving: Proving,
+    s: Stratum, E: FactSet, E_minus: FactSet, I: FactSet, D: FactSet, A: FactSet, gone: FactSet, proving: Proving
 ) -> FactSet:
     """Return the deleted facts of unknown status that are explicit, or derivable from the rest (line 64)."""
     unknown = settle((gone & proving.B) - proving.P)

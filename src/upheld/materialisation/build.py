@@ -335,13 +335,7 @@ def _edited(program: Program, store: Store, saved: Manifest, *, equality: str, *
     replacing(as_evaluated, program, equality)  # what it refuses is refused before anything is derived
     # Rules of both programs are the edited program's: explanations name their places there.
     places = compile_saved(program, saved).rules
-    m = _restored(
-        replace(old, rules=tuple(exchanged(old.rules, places))),
-        store,
-        saved,
-        equality=equality,
-        **options,
-    )
+    m = _restored(replace(old, rules=tuple(exchanged(old.rules, places))), store, saved, equality=equality, **options)
     try:
         before, m._opened_as = m._written, saved.program
         change = m.change_rules(replace=program)

@@ -17,7 +17,6 @@ from upheld.base.limits import Limits
 from upheld.base.statistics import Statistics
 from upheld.base.threads import ONE_THREAD, Threads
 from upheld.base.turns import Turns, park_when_idle
-from upheld.compiler.edits import program_of
 from upheld.compiler.growth import growing_rules
 from upheld.compiler.hypertrees.modes import Decomposed, concerned
 from upheld.compiler.strata import Stratification, stratify
@@ -427,6 +426,7 @@ def draft_of(m: Lifecycle, store: Store, change: Change | None = None, feed: boo
 
 
 def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None, feed: bool | None = None) -> Draft:
+    from upheld.compiler.edits import program_of
     from upheld.store.draft import Draft
 
     draft = Draft.begin(store, m._program_digest())

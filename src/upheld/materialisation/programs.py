@@ -23,11 +23,7 @@ _WORD = re.compile(r"(?!\.[a-z]+$|//|/\*|#|%)[^\s()\[\]<>\"]+")
 
 
 def parse(
-    program: str | Path | Program,
-    *,
-    dialect: str = "dl",
-    include: Sequence[str | Path] = (),
-    confined: bool = False,
+    program: str | Path | Program, *, dialect: str = "dl", include: Sequence[str | Path] = (), confined: bool = False
 ) -> Program:
     """Return a program read from a file, a string or a rule set.
 

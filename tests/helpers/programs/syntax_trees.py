@@ -55,9 +55,7 @@ def _formulas(leaves: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
     return st.recursive(
         leaves,
         lambda inner: st.one_of(
-            inner.map(Negation),
-            _tuples(inner, 2).map(Conjunction),
-            _tuples(inner, 2).map(Disjunction),
+            inner.map(Negation), _tuples(inner, 2).map(Conjunction), _tuples(inner, 2).map(Disjunction)
         ),
         max_leaves=LEAVES,
     )

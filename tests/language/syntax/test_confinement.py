@@ -54,9 +54,7 @@ def test_confined(case, tmp_path):
     """What lies outside is refused before anything is read or written, and followed where nobody confines it."""
     program = written(OUTSIDE[case].format(root=tmp_path))
     before = sorted(Path("else").iterdir())
-    calls = [
-        lambda confined: run(program, "facts", "out", confined=confined),
-    ]
+    calls = [lambda confined: run(program, "facts", "out", confined=confined)]
     if "output" not in case:
         calls.append(lambda confined: upheld.load(program, "facts", confined=confined))
     if "include" in case:

@@ -216,12 +216,7 @@ def test_dl(text, slug, place, words):
         (f"p({'1 + ' * MANY}1) .", "nested-too-deep", "1:805", ["at most 200 deep"]),
         ("p(?x) :- q(?x), FILTER(FOO(?x)) .", "unknown-functor", "1:24", ["no function `FOO`", "REGEX"]),
         ("p(?x) :- q(?x), FILTER(contians(?x, ?x)) .", "unknown-functor", "1:24", ["did you mean `CONTAINS`?"]),
-        (
-            "p(?x) :- q(?x), BIND(NOW() AS ?y) .",
-            "unsupported-function",
-            "1:22",
-            ["differs from call to call"],
-        ),
+        ("p(?x) :- q(?x), BIND(NOW() AS ?y) .", "unsupported-function", "1:22", ["differs from call to call"]),
         ("p(?x) :- q(?x), BIND(BNODE() AS ?y) .", "unsupported-function", "1:22", ["`SKOLEM(...)`"]),
         ("p(?x) :- q(?x), RAND(?x) .", "unsupported-function", "1:17", ["pass the number as a fact"]),
         ("p(?x) :- q(?x), BIND(UUID() AS ?y) .", "unsupported-function", "1:22", ["`SKOLEM(...)`"]),
@@ -308,13 +303,7 @@ PREFIX e: <http://e/>
 e:p[?x] :- e:q[?x]
 """
     found = [(problem.slug, problem.span.line) for problem in problems(text, "dlog")]
-    assert found == [
-        ("syntax", 1),
-        ("missing-bracket", 2),
-        ("bad-iri", 3),
-        ("syntax", 5),
-        ("missing-full-stop", 7),
-    ]
+    assert found == [("syntax", 1), ("missing-bracket", 2), ("bad-iri", 3), ("syntax", 5), ("missing-full-stop", 7)]
 
 
 def test_too_many():

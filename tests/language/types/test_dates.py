@@ -91,12 +91,4 @@ def test_whole_months_lie_between_two_days():
 def test_parts_are_those_of_the_calendar():
     day = date(2021, 1, 3)
     parts = {name: part(day) for name, part in dates.PARTS_OF_DATES.items()}
-    assert parts == {
-        "year": 2021,
-        "quarter": 1,
-        "month": 1,
-        "week": 53,
-        "day": 3,
-        "day_of_week": 7,
-        "day_of_year": 3,
-    }
+    assert parts == {"year": 2021, "quarter": 1, "month": 1, "week": 53, "day": 3, "day_of_week": 7, "day_of_year": 3}

@@ -45,8 +45,7 @@ def checked_stream(m: upheld.Materialisation, name: str, rows: list[tuple], step
 
 
 @pytest.mark.parametrize(
-    "engine, algorithm",
-    [*product(ENGINES, ["adaptive", "dred", "counting", "bf-c"]), (Driven(2), "adaptive")],
+    "engine, algorithm", [*product(ENGINES, ["adaptive", "dred", "counting", "bf-c"]), (Driven(2), "adaptive")]
 )
 def test_a_preview_is_the_change_of_the_update(engine, algorithm):
     rows = [(f"a{x}", f"a{y}") for x in range(4) for y in range(4)]

@@ -220,11 +220,7 @@ def test_the_command_line(tmp_path, capsys):
     for text, code, printed in (
         ("SELECT ?y { :a :above ?y }", 0, "y\n:b\n"),
         ("ASK { :b :above ?y }", 1, "false\n"),
-        (
-            "CONSTRUCT WHERE { ?x :above ?y }",
-            0,
-            "subject\tpredicate\tobject\n:a\t:above\t:b\n",
-        ),
+        ("CONSTRUCT WHERE { ?x :above ?y }", 0, "subject\tpredicate\tobject\n:a\t:above\t:b\n"),
         ("SELECT ?y { :b :above ?y }", 1, "y\n"),
     ):
         assert main([*query, text]) == code

@@ -46,9 +46,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "tables",
     )
     explanation.add_argument(
-        "--state",
-        metavar="DIR",
-        help="explain the facts of the state saved in DIR, and read no facts files",
+        "--state", metavar="DIR", help="explain the facts of the state saved in DIR, and read no facts files"
     )
     add_files(command)
     add_evaluation(command)

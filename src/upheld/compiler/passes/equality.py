@@ -11,23 +11,11 @@ from collections import Counter
 from dataclasses import replace
 
 from upheld.base.errors import quote
-from upheld.language.ast import (
-    Atom,
-    Call,
-    Clause,
-    Conjunction,
-    Constant,
-    Declaration,
-    Formula,
-    Negation,
-    Term,
-    Test,
-    Variable,
-)
+from upheld.language import ast
 from upheld.language.disjunction import Literal, literals
 from upheld.language.draft import Draft
 
-Substitution = dict[str, Term]
+Substitution = dict[str, ast.Term]
 
 
 def solve_equalities(draft: Draft) -> None:
@@ -36,24 +24,24 @@ def solve_equalities(draft: Draft) -> None:
     draft.rules = [_solve(clause, by_value) for clause in draft.rules]
 
 
-def substitute(thing: Term, by: Substitution) -> Term:
+def substitute(thing: ast.Term, by: Substitution) -> ast.Term:
     match thing:
-        case Variable(name=name):
+        case ast.Variable(name=name):
             return by.get(name, thing)
-        case Call(arguments=arguments):
+        case ast.Call(arguments=arguments):
             return replace(thing, arguments=tuple(substitute(a, by) for a in arguments))
         case _:
             return thing
 
 
 def _substitute_in(literal: Literal, by: Substitution) -> Literal:
-    if isinstance(literal, Negation):
-        assert isinstance(literal.formula, Atom), "negation of something else than an atom"
+    if isinstance(literal, ast.Negation):
+        assert isinstance(literal.formula, ast.Atom), "negation of something else than an atom"
         return replace(literal, formula=_substitute_in(literal.formula, by))
     return replace(literal, terms=tuple(substitute(t, by) for t in literal.terms))
 
 
-def _solve(clause: Clause, by_value: bool) -> Clause:
+def _solve(clause: ast.Clause, by_value: bool) -> ast.Clause:
     head, body = clause.heads[0], list(literals(clause))
     while (solved := _next_equation(body, by_value)) is not None:
         position, name, value = solved
@@ -61,28 +49,28 @@ def _solve(clause: Clause, by_value: bool) -> Clause:
         del body[position]
         body = [_substitute_in(literal, by) for literal in body]
         head = replace(head, terms=tuple(substitute(t, by) for t in head.terms))
-    return replace(clause, heads=(head,), body=Conjunction(tuple(body)))
+    return replace(clause, heads=(head,), body=ast.Conjunction(tuple(body)))
 
 
-def _next_equation(body: list[Literal], by_value: bool) -> tuple[int, str, Term] | None:
+def _next_equation(body: list[Literal], by_value: bool) -> tuple[int, str, ast.Term] | None:
     in_atoms = {
         term.name
         for literal in body
-        if isinstance(literal, Atom)
+        if isinstance(literal, ast.Atom)
         for term in literal.terms
-        if isinstance(term, Variable)
+        if isinstance(term, ast.Variable)
     }
-    equations = [literal for literal in body if isinstance(literal, Test) and literal.operator == "="]
-    alone = Counter(term.name for equation in equations for term in equation.terms if isinstance(term, Variable))
+    equations = [literal for literal in body if isinstance(literal, ast.Test) and literal.operator == "="]
+    alone = Counter(term.name for equation in equations for term in equation.terms if isinstance(term, ast.Variable))
     for position, literal in enumerate(body):
         if literal not in equations:
             continue
-        assert isinstance(literal, Test), "an equation"
+        assert isinstance(literal, ast.Test), "an equation"
         left, right = literal.terms
         for variable, value in ((left, right), (right, left)):
-            if not isinstance(variable, Variable) or not isinstance(value, Variable | Constant):
+            if not isinstance(variable, ast.Variable) or not isinstance(value, ast.Variable | ast.Constant):
                 continue
-            if isinstance(value, Variable) and value.name == variable.name:
+            if isinstance(value, ast.Variable) and value.name == variable.name:
                 continue
             bound_elsewhere = variable.name in in_atoms or alone[variable.name] > 1
             if by_value and bound_elsewhere and not _means_identity(value):
@@ -91,10 +79,10 @@ def _next_equation(body: list[Literal], by_value: bool) -> tuple[int, str, Term]
     return None
 
 
-def _means_identity(value: Variable | Constant) -> bool:
+def _means_identity(value: ast.Variable | ast.Constant) -> bool:
     from upheld.language.terms.values import is_by_identity  # which programs without RDF do not need
 
-    return isinstance(value, Constant) and is_by_identity(str(value.value))
+    return isinstance(value, ast.Constant) and is_by_identity(str(value.value))
 
 
 def close_equivalences(draft: Draft) -> None:
@@ -116,11 +104,11 @@ def close_equivalences(draft: Draft) -> None:
         draft.rules.append(_rule(declaration, "xz", "xy", "yz"))
 
 
-def _rule(declaration: Declaration, head: str, *body: str) -> Clause:
+def _rule(declaration: ast.Declaration, head: str, *body: str) -> ast.Clause:
     span = declaration.span
 
-    def atom(names: str) -> Atom:
-        return Atom(declaration.name, tuple(Variable(name, span) for name in names), span)
+    def atom(names: str) -> ast.Atom:
+        return ast.Atom(declaration.name, tuple(ast.Variable(name, span) for name in names), span)
 
-    atoms: list[Formula] = [atom(names) for names in body]
-    return Clause((atom(head),), atoms[0] if len(atoms) == 1 else Conjunction(tuple(atoms), span), span)
+    atoms: list[ast.Formula] = [atom(names) for names in body]
+    return ast.Clause((atom(head),), atoms[0] if len(atoms) == 1 else ast.Conjunction(tuple(atoms), span), span)

@@ -30,11 +30,7 @@ class Written:
 
 
 def write(
-    path: str | Path,
-    triples: Iterable[Row],
-    quads: Iterable[Row] = (),
-    *,
-    prefixes: Mapping[str, str] | None = None,
+    path: str | Path, triples: Iterable[Row], quads: Iterable[Row] = (), *, prefixes: Mapping[str, str] | None = None
 ) -> Written:
     """Write triples and quads to an RDF file, atomically, and return their number.
 

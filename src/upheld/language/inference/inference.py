@@ -86,11 +86,7 @@ class Slot:
     __slots__ = ("allowed", "parent", "reason", "shape", "span")
 
     def __init__(
-        self,
-        allowed: frozenset[str] = ALL,
-        reason: str = "",
-        span: Span | None = None,
-        shape: Shape | None = None,
+        self, allowed: frozenset[str] = ALL, reason: str = "", span: Span | None = None, shape: Shape | None = None
     ):
         self.allowed, self.reason, self.span, self.shape = allowed, reason, span, shape
         self.parent: Slot | None = None

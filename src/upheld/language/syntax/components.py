@@ -17,19 +17,7 @@ from typing import Any
 from upheld.base.errors import Problem, count, nearest, quote
 from upheld.base.limits import look
 from upheld.base.source import Span
-from upheld.language.ast import (
-    Atom,
-    Attribute,
-    Branch,
-    Call,
-    Clause,
-    Constant,
-    Declaration,
-    Directive,
-    Hint,
-    Subsumption,
-    TypeDeclaration,
-)
+from upheld.language import ast
 
 #: Instances of a program, with those that they contain, and components within each other or derived from each other.
 INSTANCE_COUNT = 10_000
@@ -42,13 +30,13 @@ OVERRIDABLE = "overridable"
 class Contents:
     """The statements of a program or of a component."""
 
-    types: list[TypeDeclaration] = field(default_factory=list)
-    declarations: list[Declaration] = field(default_factory=list)
-    directives: list[Directive] = field(default_factory=list)
-    clauses: list[Clause] = field(default_factory=list)
-    subsumptions: list[Subsumption] = field(default_factory=list)
-    qualifiers: list[Hint] = field(default_factory=list)
-    hints: list[Hint] = field(default_factory=list)
+    types: list[ast.TypeDeclaration] = field(default_factory=list)
+    declarations: list[ast.Declaration] = field(default_factory=list)
+    directives: list[ast.Directive] = field(default_factory=list)
+    clauses: list[ast.Clause] = field(default_factory=list)
+    subsumptions: list[ast.Subsumption] = field(default_factory=list)
+    qualifiers: list[ast.Hint] = field(default_factory=list)
+    hints: list[ast.Hint] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
     instances: list[Instance] = field(default_factory=list)
     #: The relations named by `.override`.
@@ -240,7 +228,7 @@ def override_problems(component: Component, ancestors: Sequence[Component], *, c
             hint = nearest(name, [d.name for _, d in inherited])
             yield Problem("bad-override", message, span, note=note, hint=hint)
         for ancestor, declaration in declared:
-            if Hint(f".decl {name} {OVERRIDABLE}") not in ancestor.contents.qualifiers:
+            if ast.Hint(f".decl {name} {OVERRIDABLE}") not in ancestor.contents.qualifiers:
                 related = (("declared here", declaration.span),) if declaration.span else ()
                 message = f"relation {quote(name)} of {quote(ancestor.name)} is not overridable"
                 hint = f"write `{OVERRIDABLE}` behind its declaration"
@@ -422,9 +410,9 @@ def _too_many(message: str, span: Span) -> Problem:
 
 
 #: The fields that hold names of relations, of types and, if they begin with `$`, of branches.
-_RELATION_FIELDS = {(Atom, "predicate"), (Declaration, "name"), (Directive, "relation")}
-_TYPE_FIELDS = {(Attribute, "type"), (TypeDeclaration, "name"), (TypeDeclaration, "parents")}
-_BRANCH_FIELDS = {(Branch, "name"), (Call, "functor")}
+_RELATION_FIELDS = {(ast.Atom, "predicate"), (ast.Declaration, "name"), (ast.Directive, "relation")}
+_TYPE_FIELDS = {(ast.Attribute, "type"), (ast.TypeDeclaration, "name"), (ast.TypeDeclaration, "parents")}
+_BRANCH_FIELDS = {(ast.Branch, "name"), (ast.Call, "functor")}
 
 
 @cache
@@ -447,7 +435,7 @@ class _Copy:
             _, relation, word = hint.text.split()
             if word != OVERRIDABLE:
                 text = f".decl {self._relation(relation)} {word}"
-                program.qualifiers.append(Hint(text, self._copied(hint.span)))
+                program.qualifiers.append(ast.Hint(text, self._copied(hint.span)))
         for clause in contents.clauses:
             heads = tuple(head for head in clause.heads if head.predicate not in overridden)
             if heads:
@@ -485,7 +473,7 @@ class _Copy:
                 changed[name] = self._relation(value)
             elif (kind, name) in _TYPE_FIELDS:
                 changed[name] = tuple(map(self._type, value)) if isinstance(value, tuple) else self._type(value)
-            elif (kind, name) in _BRANCH_FIELDS or (name == "value" and thing == Constant(value, "record")):
+            elif (kind, name) in _BRANCH_FIELDS or (name == "value" and thing == ast.Constant(value, "record")):
                 changed[name] = self._branch(value)
             else:
                 changed[name] = self._copied(value)

@@ -8,33 +8,10 @@ from typing import NoReturn
 
 from upheld.base.errors import nearest, quote
 from upheld.base.source import Source, Span
-from upheld.language.ast import (
-    Atom,
-    Attribute,
-    Branch,
-    Clause,
-    Conjunction,
-    Declaration,
-    Directive,
-    Disjunction,
-    Formula,
-    FunctorDeclaration,
-    Hint,
-    Test,
-    TypeDeclaration,
-    Variable,
-    variables,
-)
+from upheld.language import ast
 from upheld.language.syntax.components import COMPONENT_DEPTH, OVERRIDABLE, Component, Contents, Instance, Reference
-from upheld.language.syntax.lexer import (
-    Scanner,
-    string_value,
-)
-from upheld.language.syntax.parser import (
-    OR,
-    Draft,
-    Parser,
-)
+from upheld.language.syntax.lexer import Scanner, string_value
+from upheld.language.syntax.parser import OR, Draft, Parser
 from upheld.language.syntax.reserved import NO_RELATIONS
 from upheld.language.types.primitive import DL_ESCAPES, quoted
 
@@ -93,7 +70,7 @@ class DirectiveParser(Parser):
                 if self.token.kind == "string":
                     texts.append(self.string())
                 text = " ".join((name, *map(quoted, texts)))
-                self.draft.hints.append(Hint(text, self.since(start)))
+                self.draft.hints.append(ast.Hint(text, self.since(start)))
             case ".comp":
                 self.component(start)
             case ".init":
@@ -108,7 +85,7 @@ class DirectiveParser(Parser):
             case ".constraint":
                 self.constraint(start)
             case ".plan":
-                self.draft.hints.append(Hint(f".plan {self.plan()}", self.since(start)))
+                self.draft.hints.append(ast.Hint(f".plan {self.plan()}", self.since(start)))
             case _:
                 span = self.here()
                 self.include(self.string(), span)
@@ -183,21 +160,21 @@ class DirectiveParser(Parser):
         span = self.since(start)
         self.full_stop("an operator, `,`, `;` or `.`")
         self.check([body])
-        head = Atom(name, bound_variables(body), span)
-        self.draft.clauses.append(Clause((head,), body, span, constraint=True))
+        head = ast.Atom(name, bound_variables(body), span)
+        self.draft.clauses.append(ast.Clause((head,), body, span, constraint=True))
 
     def functor_declaration(self, start: int) -> None:
         """Read the rest of `.functor name(argument:type, ...):result`."""
         name = self.expect("name", "the name of a functor").text
         opened = self.token.start
         self.expect("(")
-        arguments: list[Attribute] = []
+        arguments: list[ast.Attribute] = []
         while self.token.kind != ")" or arguments:
             begin = self.token.start
             word = self.type_name("the name or the type of an argument")
             named = self.accept(":")
             type = self.type_name() if named else word
-            arguments.append(Attribute(word if named else "", type, self.since(begin)))
+            arguments.append(ast.Attribute(word if named else "", type, self.since(begin)))
             if not self.accept(","):
                 break
         self.close(")", opened)
@@ -210,14 +187,14 @@ class DirectiveParser(Parser):
         if not arguments:
             hint = "write the value where it is used, or in a relation of one fact"
             self.refuse("unsupported-functor", "a functor without arguments is not supported", span, hint=hint)
-        self.draft.functors.append(FunctorDeclaration(name, tuple(arguments), result, span))
+        self.draft.functors.append(ast.FunctorDeclaration(name, tuple(arguments), result, span))
 
     def declaration(self) -> None:
         relations = self.names("the name of a relation")
         attributes = self.attributes("(", ")", "the name of an attribute")
         equivalence = self.qualifiers([name for name, _ in relations])
         for name, span in relations:
-            self.draft.declarations.append(Declaration(name, attributes, equivalence, span))
+            self.draft.declarations.append(ast.Declaration(name, attributes, equivalence, span))
 
     def qualifiers(self, relations: list[str]) -> bool:
         """Read what stands behind a declaration, and return whether that makes the relations equivalences."""
@@ -242,7 +219,7 @@ class DirectiveParser(Parser):
                 equivalence = True
             else:
                 words.append((word, span))
-        hints = (Hint(f".decl {relation} {word}", span) for relation in relations for word, span in words)
+        hints = (ast.Hint(f".decl {relation} {word}", span) for relation in relations for word, span in words)
         self.draft.qualifiers.extend(hints)
         return equivalence
 
@@ -259,37 +236,37 @@ class DirectiveParser(Parser):
             kind, parents = "union", [self.type_name()]
             while self.accept("|"):
                 parents.append(self.type_name())
-        self.draft.types.append(TypeDeclaration(name, kind, tuple(parents), span=span))
+        self.draft.types.append(ast.TypeDeclaration(name, kind, tuple(parents), span=span))
 
     def structure(self, name: str, span: Span) -> None:
         """Read the fields of a record type, or the branches of an algebraic data type."""
         if self.token.kind == "[":
             start = self.token.start
             fields = self.attributes("[", "]", "the name of a field")
-            branches = [Branch("[]", fields, self.since(start))]
+            branches = [ast.Branch("[]", fields, self.since(start))]
             kind = "record"
         else:
             branches, kind = [self.branch()], "adt"
             while self.accept("|"):
                 branches.append(self.branch())
-        self.draft.types.append(TypeDeclaration(name, kind, (), tuple(branches), span))
+        self.draft.types.append(ast.TypeDeclaration(name, kind, (), tuple(branches), span))
 
-    def branch(self) -> Branch:
+    def branch(self) -> ast.Branch:
         start = self.token.start
         name = self.relation_name("the name of a branch")
         span = self.since(start)
-        return Branch(f"${name}", self.attributes("{", "}", "the name of a field"), span)
+        return ast.Branch(f"${name}", self.attributes("{", "}", "the name of a field"), span)
 
-    def attributes(self, opening: str, closing: str, expected: str) -> tuple[Attribute, ...]:
+    def attributes(self, opening: str, closing: str, expected: str) -> tuple[ast.Attribute, ...]:
         """Read names with types, in brackets."""
         opened = self.token.start
         self.expect(opening)
-        attributes: list[Attribute] = []
+        attributes: list[ast.Attribute] = []
         while self.token.kind != closing or attributes:
             start = self.token.start
             name = self.expect("name", expected).text
             self.expect(":")
-            attributes.append(Attribute(name, self.type_name(), self.since(start)))
+            attributes.append(ast.Attribute(name, self.type_name(), self.since(start)))
             if not self.accept(","):
                 break
         self.close(closing, opened)
@@ -322,7 +299,7 @@ class DirectiveParser(Parser):
                     break
             self.close(")", opened)
         for name, span in relations:
-            self.draft.directives.append(Directive(kind, name, tuple(options), span))
+            self.draft.directives.append(ast.Directive(kind, name, tuple(options), span))
 
     def option_value(self) -> str:
         if self.token.kind == "string":
@@ -388,7 +365,7 @@ class DirectiveParser(Parser):
         return string_value(self.source, token, DL_ESCAPES, code_points=False)
 
 
-def bound_variables(body: Formula) -> tuple[Variable, ...]:
+def bound_variables(body: ast.Formula) -> tuple[ast.Variable, ...]:
     """Return the variables that a body binds, each once, in the order in which they occur.
 
     Of a disjunction these are the variables that each of its parts binds.
@@ -398,22 +375,22 @@ def bound_variables(body: Formula) -> tuple[Variable, ...]:
     >>> [v.name for v in bound_variables(body)]
     ['x', 'y', 'z', 'n']
     """
-    by_name: dict[str, Variable] = {}
+    by_name: dict[str, ast.Variable] = {}
     for variable in _bound(body):
         by_name.setdefault(variable.name, variable)
     return tuple(by_name.values())
 
 
-def _bound(formula: Formula) -> Iterator[Variable]:
+def _bound(formula: ast.Formula) -> Iterator[ast.Variable]:
     match formula:
-        case Atom():
-            yield from variables(formula, in_aggregates=False)
-        case Test(operator="=", terms=terms):
-            yield from (term for term in terms if isinstance(term, Variable))
-        case Conjunction(formulas=parts):
+        case ast.Atom():
+            yield from ast.variables(formula, in_aggregates=False)
+        case ast.Test(operator="=", terms=terms):
+            yield from (term for term in terms if isinstance(term, ast.Variable))
+        case ast.Conjunction(formulas=parts):
             for part in parts:
                 yield from _bound(part)
-        case Disjunction(formulas=parts):
+        case ast.Disjunction(formulas=parts):
             first, *others = (list(_bound(part)) for part in parts)
             names = [{variable.name for variable in other} for other in others]
             yield from (variable for variable in first if all(variable.name in some for some in names))

@@ -15,27 +15,7 @@ from typing import ClassVar, NoReturn
 from upheld.base.errors import Problem, ProgramError, quote
 from upheld.base.limits import look
 from upheld.base.source import Source, Span
-from upheld.language.ast import (
-    Aggregate,
-    Atom,
-    Call,
-    Clause,
-    Conjunction,
-    Constant,
-    Disjunction,
-    Exists,
-    Formula,
-    FunctorDeclaration,
-    Grouping,
-    Negation,
-    Program,
-    Term,
-    Test,
-    Truth,
-    Values,
-    Variable,
-    Wildcard,
-)
+from upheld.language import ast
 from upheld.language.syntax.components import Contents, expanded
 from upheld.language.syntax.lexer import Scanner, Token
 
@@ -75,7 +55,7 @@ class Draft(Contents):
     """A program in the making, or the component of it that is being read, and the problems met so far."""
 
     prefixes: dict[str, str] = field(default_factory=dict)
-    functors: list[FunctorDeclaration] = field(default_factory=list)
+    functors: list[ast.FunctorDeclaration] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -88,12 +68,12 @@ class Draft(Contents):
         if self.problems:
             raise ProgramError(first_problems(self.problems))
 
-    def program(self, dialect: str) -> Program:
+    def program(self, dialect: str) -> ast.Program:
         """Return the program without components, or raise its problems."""
         self.check()
         contents = expanded(self, self.problems)
         self.check()
-        return Program(
+        return ast.Program(
             dialect,
             tuple(contents.types),
             tuple(contents.declarations),
@@ -289,7 +269,7 @@ class Parser:
         self.seen = resume
         self.token = self.scan(resume)
 
-    def clause(self, first: Atom | None = None) -> None:
+    def clause(self, first: ast.Atom | None = None) -> None:
         """Read a fact or a rule, or the rest of one whose first head has been read, into the draft."""
         heads = [first or self.head()]
         while self.accept(","):
@@ -300,15 +280,15 @@ class Parser:
                 hint = "a fact is written without `:-`"
                 self.refuse("empty-body", "a rule without a body", self.here(), hint=hint)
             body = self.formula(self.expression(OR))
-        clause = Clause(tuple(heads), body, self.since(self.start))
+        clause = ast.Clause(tuple(heads), body, self.since(self.start))
         self.full_stop("`:-`, `,` or `.`" if body is None else "an operator, `,`, `;` or `.`")
         self.check(heads if body is None else [*heads, body])
         self.draft.clauses.append(clause)
 
-    def head(self) -> Atom:
+    def head(self) -> ast.Atom:
         raise NotImplementedError
 
-    def query(self) -> Formula:
+    def query(self) -> ast.Formula:
         """Read the whole text as a body, with or without a full stop."""
         if self.token.kind in (".", "end"):
             self.refuse("empty-body", "a query without a body", self.here())
@@ -322,11 +302,11 @@ class Parser:
         self.check([formula])
         return formula
 
-    def check(self, formulas: Sequence[Formula]) -> None:
+    def check(self, formulas: Sequence[ast.Formula]) -> None:
         """Report what is wrong with a statement as a whole: trees above the limit, such as that of a long sum."""
         if self.seen - self.start < 2 * NESTING_LIMIT:
             return  # each operator and each operand took a character
-        pending: list[tuple[Term | Formula, int]] = [(formula, 0) for formula in formulas]
+        pending: list[tuple[ast.Term | ast.Formula, int]] = [(formula, 0) for formula in formulas]
         while pending:
             node, height = pending.pop()
             if height > NESTING_LIMIT:
@@ -334,26 +314,31 @@ class Parser:
                 self.draft.problems.append(too_deep(node.span))
                 return
             match node:
-                case Call(arguments=parts) | Atom(terms=parts) | Test(terms=parts):
+                case ast.Call(arguments=parts) | ast.Atom(terms=parts) | ast.Test(terms=parts):
                     pending.extend((part, height + 1) for part in parts)
-                case Conjunction(formulas=inside) | Disjunction(formulas=inside):
+                case ast.Conjunction(formulas=inside) | ast.Disjunction(formulas=inside):
                     pending.extend((part, height + 1) for part in inside)
-                case Negation(formula=inner) | Aggregate(body=inner) | Grouping(body=inner) | Exists(body=inner):
+                case (
+                    ast.Negation(formula=inner)
+                    | ast.Aggregate(body=inner)
+                    | ast.Grouping(body=inner)
+                    | ast.Exists(body=inner)
+                ):
                     pending.append((inner, height + 1))
                 case _:
                     pass
 
     # -- terms and formulas -------------------------------------------------------------------------------------------
 
-    def operand(self, level: int) -> Term | Formula:
+    def operand(self, level: int) -> ast.Term | ast.Formula:
         """Read what stands between infix operators; at a `level` of terms nothing but a term can."""
         raise NotImplementedError
 
-    def functor_call(self, name: str, terms: tuple[Term, ...], span: Span) -> Term:
+    def functor_call(self, name: str, terms: tuple[ast.Term, ...], span: Span) -> ast.Term:
         """Return the term `name(terms)`."""
         raise NotImplementedError
 
-    def expression(self, level: int) -> Term | Formula:
+    def expression(self, level: int) -> ast.Term | ast.Formula:
         """Read terms and formulas joined by operators of this level and tighter ones."""
         self.depth += 1
         if self.depth > NESTING_LIMIT:
@@ -374,29 +359,29 @@ class Parser:
         self.depth -= 1
         return node
 
-    def infix(self, left: Term | Formula, level: int, start: int) -> Term | Formula:
+    def infix(self, left: ast.Term | ast.Formula, level: int, start: int) -> ast.Term | ast.Formula:
         """Read an operator of a level and its right operand."""
         one = self.term(left)
         operator = self.advance().kind
         other = self.term(self.expression(POWER if level == POWER else level + 1))
-        return (Test if level == COMPARISON else Call)(operator, (one, other), self.since(start))
+        return (ast.Test if level == COMPARISON else ast.Call)(operator, (one, other), self.since(start))
 
-    def joined(self, first: Term | Formula, level: int, start: int) -> Formula:
+    def joined(self, first: ast.Term | ast.Formula, level: int, start: int) -> ast.Formula:
         """Read the rest of a conjunction or disjunction."""
         parts = [self.formula(first)]
         while self.operators.get(self.token.kind) == level:
             self.advance()
             parts.append(self.formula(self.expression(level + 1)))
-        return (Conjunction if level == AND else Disjunction)(tuple(parts), self.since(start))
+        return (ast.Conjunction if level == AND else ast.Disjunction)(tuple(parts), self.since(start))
 
-    def bracketed(self) -> Term | Formula:
+    def bracketed(self) -> ast.Term | ast.Formula:
         """Read what stands in round brackets."""
         opened = self.advance().start
         inner = self.expression(OR)
         self.close(")", opened)
         return inner
 
-    def terms(self, closing: str) -> tuple[Term, ...]:
+    def terms(self, closing: str) -> tuple[ast.Term, ...]:
         """Read terms with commas between them, in brackets."""
         opened = self.advance().start
         if self.accept(closing):
@@ -407,23 +392,23 @@ class Parser:
         self.close(closing, opened)
         return tuple(terms)
 
-    def term(self, node: Term | Formula) -> Term:
+    def term(self, node: ast.Term | ast.Formula) -> ast.Term:
         """Return a node as a term, which it must be."""
         match node:
-            case Variable() | Wildcard() | Constant() | Call() | Aggregate():
+            case ast.Variable() | ast.Wildcard() | ast.Constant() | ast.Call() | ast.Aggregate():
                 return node
-            case Atom(predicate=name, terms=terms, span=Span() as span):
+            case ast.Atom(predicate=name, terms=terms, span=Span() as span):
                 return self.functor_call(name, terms, span)
             case _:
                 assert node.span, "a parsed node has a span"
                 self.refuse("syntax", "found a formula, expected a term", node.span)
 
-    def formula(self, node: Term | Formula) -> Formula:
+    def formula(self, node: ast.Term | ast.Formula) -> ast.Formula:
         """Return a node as a formula, which it must be."""
         match node:
-            case Atom() | Test() | Truth() | Negation() | Conjunction() | Disjunction():
+            case ast.Atom() | ast.Test() | ast.Truth() | ast.Negation() | ast.Conjunction() | ast.Disjunction():
                 return node
-            case Exists() | Grouping() | Values():
+            case ast.Exists() | ast.Grouping() | ast.Values():
                 return node
             case _:
                 assert node.span, "a parsed node has a span"

@@ -7,32 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from upheld.language.ast import (
-    Aggregate,
-    Atom,
-    Attribute,
-    Call,
-    Clause,
-    Conjunction,
-    Constant,
-    Declaration,
-    Directive,
-    Disjunction,
-    Exists,
-    Formula,
-    Grouping,
-    Hint,
-    Negation,
-    Program,
-    Result,
-    Term,
-    Test,
-    Truth,
-    TypeDeclaration,
-    Values,
-    Variable,
-    Wildcard,
-)
+from upheld.language import ast
 from upheld.language.printable import prints
 from upheld.language.syntax import directives, rdfox, reserved
 from upheld.language.syntax.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, TIGHTEST
@@ -40,22 +15,22 @@ from upheld.language.terms import vocabulary
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import quoted
 
-Node = Term | Formula
+Node = ast.Term | ast.Formula
 #: A text, or a node with the loosest level at which it needs no brackets.
 Part = str | tuple[Node, int]
 #: The level of a node's outermost operator, and what the node consists of.
 Parts = tuple[int, list[Part]]
 
 
-def to_text(thing: Program | Clause | Formula | Term, dialect: str = "dl") -> str:
+def to_text(thing: ast.Program | ast.Clause | ast.Formula | ast.Term, dialect: str = "dl") -> str:
     """Return a program, clause, formula or term as text; a program in its own dialect.
 
     >>> to_text(Call("*", (Call("+", (Variable("x"), Constant(1, "number"))), Variable("y"))))
     '(x + 1) * y'
     """
-    if isinstance(thing, Program):
+    if isinstance(thing, ast.Program):
         return program_text(thing)
-    if isinstance(thing, Clause):
+    if isinstance(thing, ast.Clause):
         if thing.constraint and thing.body is not None:
             return f".constraint {thing.heads[0].predicate} :- {to_text(thing.body, dialect)}."
         heads = ", ".join(to_text(head, dialect) for head in thing.heads)
@@ -64,8 +39,8 @@ def to_text(thing: Program | Clause | Formula | Term, dialect: str = "dl") -> st
     return _render(thing, _dlog if dialect == "dlog" else _dl)
 
 
-@prints(Program)
-def program_text(program: Program) -> str:
+@prints(ast.Program)
+def program_text(program: ast.Program) -> str:
     """Return a program as text of its dialect."""
     return "".join(f"{line}\n" for line in _lines(program))
 
@@ -105,13 +80,13 @@ def _infix(operator: str, level: int, operands: Sequence[Node]) -> Parts:
     return level, [(left, before), f" {operator} ", (right, behind)]
 
 
-def _joined(node: Conjunction | Disjunction) -> Parts:
-    if isinstance(node, Conjunction):
+def _joined(node: ast.Conjunction | ast.Disjunction) -> Parts:
+    if isinstance(node, ast.Conjunction):
         return AND, list(_separated(node.formulas, ", ", LITERAL))
     return OR, list(_separated(node.formulas, "; ", AND))
 
 
-def _constant(constant: Constant) -> str:
+def _constant(constant: ast.Constant) -> str:
     if isinstance(constant.type, ColumnType):
         return constant.type.literal(constant.value)
     match constant.type:
@@ -132,53 +107,53 @@ def _constant(constant: Constant) -> str:
 
 def _dl(node: Node) -> Parts:
     match node:
-        case Variable(name=name):
+        case ast.Variable(name=name):
             return TIGHTEST, [name]
-        case Wildcard():
+        case ast.Wildcard():
             return TIGHTEST, ["_"]
-        case Constant():
+        case ast.Constant():
             text = _constant(node)
             return (PREFIX if text.startswith("-") else TIGHTEST), [text]
-        case Call(functor=functor, arguments=(_, _) as operands) if functor in reserved.OPERATORS:
+        case ast.Call(functor=functor, arguments=(_, _) as operands) if functor in reserved.OPERATORS:
             return _infix(functor, reserved.OPERATORS[functor], operands)
-        case Call(functor=functor, arguments=(operand,)) if functor in reserved.PREFIXES:
+        case ast.Call(functor=functor, arguments=(operand,)) if functor in reserved.PREFIXES:
             if functor != "-":
                 return PREFIX, [f"{functor} ", (operand, PREFIX)]
             return PREFIX, ["-(", (operand, TERM), ")"] if _is_literal(operand) else ["-", (operand, PREFIX)]
-        case Call(functor="[]", arguments=terms):
+        case ast.Call(functor="[]", arguments=terms):
             return _listed("[", terms, "]")
-        case Call(functor=name, arguments=terms) | Atom(predicate=name, terms=terms):
+        case ast.Call(functor=name, arguments=terms) | ast.Atom(predicate=name, terms=terms):
             return _listed(f"{name}(", terms, ")")
-        case Test(operator=operator, terms=terms) if operator in COMPARISONS:
+        case ast.Test(operator=operator, terms=terms) if operator in COMPARISONS:
             return _infix(operator, COMPARISON, terms)
-        case Test(operator=operator, terms=terms):
+        case ast.Test(operator=operator, terms=terms):
             return _listed(f"{operator}(", terms, ")")
-        case Aggregate(function=function, target=target, body=body):
+        case ast.Aggregate(function=function, target=target, body=body):
             before: list[Part] = [] if target is None else ["(", (target, TERM), ")"]
             return TIGHTEST, [function, *before, " : { ", (body, OR), " }"]
-        case Truth(value=value):
+        case ast.Truth(value=value):
             return TIGHTEST, ["true" if value else "false"]
-        case Negation(formula=inner):
+        case ast.Negation(formula=inner):
             # `!x = y` would do, and be read wrongly by people.
-            return LITERAL, ["!", (inner, TERM if isinstance(inner, Test) else LITERAL)]
-        case Exists() | Grouping() | Values():
+            return LITERAL, ["!", (inner, TERM if isinstance(inner, ast.Test) else LITERAL)]
+        case ast.Exists() | ast.Grouping() | ast.Values():
             raise AssertionError("a formula of the other dialect")
         case _:
             return _joined(node)
 
 
-def _is_literal(term: Term) -> bool:
+def _is_literal(term: ast.Term) -> bool:
     """Tell whether a minus sign before the text of a term would make it a negative number."""
     match term:
-        case Constant(type="number" | "float"):
+        case ast.Constant(type="number" | "float"):
             return not _constant(term).startswith("-")
         case _:
             return False
 
 
-def _lines(program: Program) -> Iterator[str]:
+def _lines(program: ast.Program) -> Iterator[str]:
     qualifiers: dict[str, list[str]] = {}
-    hints: list[Hint] = []
+    hints: list[ast.Hint] = []
     for hint in program.hints:
         if hint.text.startswith(".decl "):
             _, relation, word = hint.text.split()
@@ -203,7 +178,7 @@ def _lines(program: Program) -> Iterator[str]:
         yield f"{dominated} <= {dominating} :- {to_text(subsumption.body)}."
 
 
-def _type_declaration(declared: TypeDeclaration) -> str:
+def _type_declaration(declared: ast.TypeDeclaration) -> str:
     if declared.kind == "record":
         (only,) = declared.branches
         return f".type {declared.name} = [{_attributes(only.fields)}]"
@@ -214,17 +189,17 @@ def _type_declaration(declared: TypeDeclaration) -> str:
     return f".type {declared.name} {sign} {' | '.join(declared.parents)}"
 
 
-def _attributes(attributes: Sequence[Attribute]) -> str:
+def _attributes(attributes: Sequence[ast.Attribute]) -> str:
     return ", ".join(f"{a.name}: {a.type}" for a in attributes)
 
 
-def _declaration(declaration: Declaration) -> str:
+def _declaration(declaration: ast.Declaration) -> str:
     return f".decl {declaration.name}({_attributes(declaration.attributes)})" + (
         f" {directives.EQUIVALENCE}" if declaration.equivalence else ""
     )
 
 
-def _directive(directive: Directive) -> str:
+def _directive(directive: ast.Directive) -> str:
     options = ", ".join(f"{key}={quoted(value)}" for key, value in directive.options)
     return f".{directive.kind} {directive.relation}" + (f"({options})" if options else "")
 
@@ -234,57 +209,57 @@ def _directive(directive: Directive) -> str:
 
 def _dlog(node: Node) -> Parts:
     match node:
-        case Variable(name=name):
+        case ast.Variable(name=name):
             return TIGHTEST, [f"?{name}"]
-        case Wildcard():
+        case ast.Wildcard():
             return TIGHTEST, ["_"]
-        case Constant():
+        case ast.Constant():
             return TIGHTEST, [_constant(node)]
-        case Call(functor="IN", arguments=(term, *members)):
+        case ast.Call(functor="IN", arguments=(term, *members)):
             return COMPARISON, [(term, TERM), " IN (", *_separated(members, ", ", TERM), ")"]
-        case Call(functor="&&" | "||" as functor, arguments=operands):
+        case ast.Call(functor="&&" | "||" as functor, arguments=operands):
             level = rdfox.OPERATORS[functor]
             return level, list(_separated(operands, f" {functor} ", level + 1))
-        case Call(functor=functor, arguments=(_, _) as operands) if functor in rdfox.OPERATORS:
+        case ast.Call(functor=functor, arguments=(_, _) as operands) if functor in rdfox.OPERATORS:
             return _infix(functor, rdfox.OPERATORS[functor], operands)
-        case Call(functor="-" | "+" | "!" as functor, arguments=(operand,)):
+        case ast.Call(functor="-" | "+" | "!" as functor, arguments=(operand,)):
             return PREFIX, [functor, (operand, PREFIX)]
-        case Call(functor=functor, arguments=terms):
+        case ast.Call(functor=functor, arguments=terms):
             return _listed(f"{rdfox.SPELLINGS.get(functor, functor)}(", terms, ")")
-        case Atom(predicate=vocabulary.TRIPLE, terms=(_, _, _) as terms):
+        case ast.Atom(predicate=vocabulary.TRIPLE, terms=(_, _, _) as terms):
             return _listed("[", terms, "]")
-        case Atom(predicate=name, terms=terms):
+        case ast.Atom(predicate=name, terms=terms):
             return _listed(f"{name}(", terms, ")")
-        case Test(operator="=", terms=(Variable(name=name), Call() | Constant() as value)):
+        case ast.Test(operator="=", terms=(ast.Variable(name=name), ast.Call() | ast.Constant() as value)):
             return TIGHTEST, ["BIND(", (value, TERM), f" AS ?{name})"]
-        case Test() | Truth():
+        case ast.Test() | ast.Truth():
             return TIGHTEST, ["FILTER(", *_condition(node), ")"]
-        case Negation(formula=Test() | Truth() as inner):
+        case ast.Negation(formula=ast.Test() | ast.Truth() as inner):
             return TIGHTEST, ["FILTER(!(", *_condition(inner), "))"]
-        case Negation(formula=formula):
+        case ast.Negation(formula=formula):
             return LITERAL, ["NOT ", (formula, LITERAL)]
-        case Exists(local=local, body=body):
+        case ast.Exists(local=local, body=body):
             return TIGHTEST, ["EXISTS ", *_separated(local, ", ", TERM), " IN (", (body, OR), ")"]
-        case Values(variables=names, rows=rows):
+        case ast.Values(variables=names, rows=rows):
             table: list[Part] = [p for row in rows for p in ("(", *_separated(row, " ", TERM), ") ")]
             return TIGHTEST, ["VALUES (", *_separated(names, " ", TERM), ") { ", *table, "}"]
-        case Grouping(body=body, groups=groups, results=results):
+        case ast.Grouping(body=body, groups=groups, results=results):
             by: list[Part] = [" ON ", *_separated(groups, " ", TERM)] if groups else []
             return TIGHTEST, ["AGGREGATE(", (body, OR), *by, *(p for result in results for p in _result(result)), ")"]
-        case Aggregate():
+        case ast.Aggregate():
             raise AssertionError("an aggregate of the other dialect")
         case _:
             return _joined(node)
 
 
-def _result(result: Result) -> list[Part]:
+def _result(result: ast.Result) -> list[Part]:
     arguments: list[Part] = list(_separated(result.arguments, ", ", TERM)) or ["*"]
     distinct = "DISTINCT " if result.distinct else ""
     return [f" BIND {result.function}({distinct}", *arguments, f") AS ?{result.variable.name}"]
 
 
-def _condition(test: Test | Truth) -> list[Part]:
-    if isinstance(test, Truth):
+def _condition(test: ast.Test | ast.Truth) -> list[Part]:
+    if isinstance(test, ast.Truth):
         return ["true" if test.value else "false"]
     if test.operator in COMPARISONS:
         return _infix(test.operator, COMPARISON, test.terms)[1]

@@ -12,33 +12,8 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from upheld.base.errors import Problem, count, nearest, quote
 from upheld.base.source import Source, Span
-from upheld.language.ast import (
-    Atom,
-    Call,
-    Conjunction,
-    Constant,
-    Disjunction,
-    Exists,
-    Formula,
-    Grouping,
-    Negation,
-    Result,
-    Term,
-    Test,
-    Truth,
-    Values,
-    Variable,
-    Wildcard,
-    variables,
-)
-from upheld.language.syntax.lexer import (
-    BLANKS,
-    COMMENT,
-    STRING,
-    Scanner,
-    Token,
-    pattern,
-)
+from upheld.language import ast
+from upheld.language.syntax.lexer import BLANKS, COMMENT, STRING, Scanner, Token, pattern
 from upheld.language.syntax.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, PREFIX, TERM, Draft
 from upheld.language.syntax.rdf_terms import TermParser
 from upheld.language.terms.terms import boolean
@@ -108,7 +83,7 @@ def _functions() -> dict[str, Function]:
     return FUNCTIONS
 
 
-def _local(variable: Variable) -> Problem:
+def _local(variable: ast.Variable) -> Problem:
     return Problem(
         "local-variable",
         f"the variable {quote(f'?{variable.name}')} of `EXISTS` occurs outside of it as well",
@@ -128,7 +103,7 @@ class RDFoxParser(TermParser):
     def __init__(self, source: Source, draft: Draft):
         super().__init__(source, Scanner(source, _TOKENS, RESERVED), draft)
         #: The variables of the statement that exist only under a negation.
-        self.existential: list[Variable] = []
+        self.existential: list[ast.Variable] = []
         #: Whether what is read is an expression, in which a comparison is a value and a value is a condition.
         self.in_expression = False
 
@@ -174,25 +149,25 @@ class RDFoxParser(TermParser):
         if turtle:
             self.full_stop("`.`")
 
-    def head(self) -> Atom:
+    def head(self) -> ast.Atom:
         start = self.token.start
         atom = self.operand(OR) if self.token.kind in ("[", "name", "prefixed", "iri") else None
-        if not isinstance(atom, Atom):
+        if not isinstance(atom, ast.Atom):
             if atom is None:
                 self.fail("a fact, a rule or a prefix")
             self.refuse("syntax", "expected an atom as the head of a rule", self.since(start))
         return atom
 
-    def query(self) -> Formula:
+    def query(self) -> ast.Formula:
         while self.begins_statement(self.token):
             self.statement()
         return super().query()
 
-    def check(self, formulas: Sequence[Formula]) -> None:
+    def check(self, formulas: Sequence[ast.Formula]) -> None:
         """Report also an existential variable that occurs outside its negation."""
         super().check(formulas)
         free = (
-            {v.name for formula in formulas for v in variables(formula, in_aggregates=False)}
+            {v.name for formula in formulas for v in ast.variables(formula, in_aggregates=False)}
             if self.existential
             else ()
         )
@@ -200,12 +175,12 @@ class RDFoxParser(TermParser):
 
     # -- terms and formulas -------------------------------------------------------------------------------------------
 
-    def operand(self, level: int) -> Term | Formula:
+    def operand(self, level: int) -> ast.Term | ast.Formula:
         token = self.token
         match token.kind:
             case "variable":
                 self.advance()
-                return Variable(token.text[1:], self.since(token.start))
+                return ast.Variable(token.text[1:], self.since(token.start))
             case "[":
                 return self.triple()
             case "prefixed" | "iri":
@@ -213,22 +188,22 @@ class RDFoxParser(TermParser):
             case "name":
                 return self.named(level)
             case "string" | "number" | "blank":
-                return Constant(self.literal(""), "term", self.since(token.start))
+                return ast.Constant(self.literal(""), "term", self.since(token.start))
             case "true" | "false" as word:
                 self.advance()
                 if level <= LITERAL and self.operators.get(self.token.kind, -1) <= AND:
-                    return Truth(word == "true", self.since(token.start))
-                return Constant(f'"{word}"^^<{XSD}boolean>', "term", self.since(token.start))
+                    return ast.Truth(word == "true", self.since(token.start))
+                return ast.Constant(f'"{word}"^^<{XSD}boolean>', "term", self.since(token.start))
             case "(":
                 return self.bracketed()
             case "-":
                 return self.negative()
             case "+":
                 self.advance()
-                return Call("+", (self.term(self.expression(PREFIX)),), self.since(token.start))
+                return ast.Call("+", (self.term(self.expression(PREFIX)),), self.since(token.start))
             case "!" if self.in_expression:
                 self.advance()
-                return Negation(self.formula(self.expression(PREFIX)), self.since(token.start))
+                return ast.Negation(self.formula(self.expression(PREFIX)), self.since(token.start))
             case "NOT" | "!" if level <= LITERAL:
                 return self.negation()
             case "FILTER" if level <= LITERAL:
@@ -244,13 +219,13 @@ class RDFoxParser(TermParser):
             case _:
                 self.fail("an atom or a comparison" if level <= LITERAL and not self.in_expression else "a term")
 
-    def triple(self) -> Atom:
+    def triple(self) -> ast.Atom:
         """Read `[subject, predicate, object]`."""
         opened = self.advance().start
         subject = self.value()
         self.expect(",")
         if self.token.kind == "name" and self.token.text == "a":
-            predicate: Term = Constant(f"<{RDF}type>", "term", self.here())
+            predicate: ast.Term = ast.Constant(f"<{RDF}type>", "term", self.here())
             self.advance()
         else:
             predicate = self.value()
@@ -259,41 +234,41 @@ class RDFoxParser(TermParser):
         self.close("]", opened)
         return self.in_graph(terms, opened)
 
-    def in_graph(self, terms: tuple[Term, Term, Term], start: int) -> Atom:
+    def in_graph(self, terms: tuple[ast.Term, ast.Term, ast.Term], start: int) -> ast.Atom:
         """Return a triple, or a quad if the name of a graph follows on the line."""
         follows = self.token.kind in ("prefixed", "iri", "variable")
         if not follows or "\n" in self.source.text[self.seen : self.token.start]:
-            return Atom(TRIPLE, terms, self.since(start))
+            return ast.Atom(TRIPLE, terms, self.since(start))
         token = self.token
         if token.kind == "variable":
             self.advance()
-            graph: Term = Variable(token.text[1:], self.since(token.start))
+            graph: ast.Term = ast.Variable(token.text[1:], self.since(token.start))
         else:
-            graph = Constant(f"<{self.iri()}>", "term", self.since(token.start))
-        return Atom(QUAD, (*terms, graph), self.since(start))
+            graph = ast.Constant(f"<{self.iri()}>", "term", self.since(token.start))
+        return ast.Atom(QUAD, (*terms, graph), self.since(start))
 
-    def resource(self, level: int) -> Term | Formula:
+    def resource(self, level: int) -> ast.Term | ast.Formula:
         """Read an IRI: a term, or the beginning of `:C[x]`, `:p[x, y]`, `:r(x, y, z)` or `xsd:integer(x)`."""
         start = self.token.start
-        iri = Constant(f"<{self.iri()}>", "term", self.since(start))
+        iri = ast.Constant(f"<{self.iri()}>", "term", self.since(start))
         if self.token.kind == "(" and (self.in_expression or level > LITERAL):
             return self.functor_call(str(iri.value), self.terms(")"), self.since(start))
         if self.token.kind == "(":
-            return Atom(str(iri.value), self.terms(")"), self.since(start))
+            return ast.Atom(str(iri.value), self.terms(")"), self.since(start))
         if self.token.kind != "[":
             return iri
         terms = self.terms("]")
         span = self.since(start)
         match terms:
             case (individual,):
-                return self.in_graph((individual, Constant(f"<{RDF}type>", "term", iri.span), iri), start)
+                return self.in_graph((individual, ast.Constant(f"<{RDF}type>", "term", iri.span), iri), start)
             case (subject, value):
                 return self.in_graph((subject, iri, value), start)
             case _:
                 note = "`:C[x]` is a class with its member, `:p[x, y]` a property with subject and object"
                 self.refuse("syntax", f"found {len(terms)} terms, expected one or two", span, note=note)
 
-    def named(self, level: int) -> Term | Formula:
+    def named(self, level: int) -> ast.Term | ast.Formula:
         """Read what begins with a bare name: an atom, a function, or a variable written in upper case."""
         token = self.advance()
         name, span = token.text, self.since(token.start)
@@ -306,11 +281,11 @@ class RDFoxParser(TermParser):
                 self.unknown_function(name, self.since(token.start))
             if name in _functions() or name in SPELLINGS.values():
                 return self.functor_call(name, self.terms(")"), self.since(token.start))
-            return Atom(name, self.terms(")"), self.since(token.start))
+            return ast.Atom(name, self.terms(")"), self.since(token.start))
         if name == "_":
-            return Wildcard(span)
+            return ast.Wildcard(span)
         if name[0] == "_" or name[0].isupper():
-            return Variable(name, span)
+            return ast.Variable(name, span)
         hint = f'write `?{name}` for a variable, `"{name}"` for a string, `:{name}` for an IRI'
         if name == "not":
             hint = "negation is written `NOT`"
@@ -318,17 +293,17 @@ class RDFoxParser(TermParser):
             "bare-name", f"the bare name {quote(name)} is not a term", span, hint=hint if len(name) < 40 else None
         )
 
-    def negation(self) -> Formula:
+    def negation(self) -> ast.Formula:
         start = self.advance().start
         if self.token.kind in ("EXISTS", "EXIST"):
-            return Negation(self.exists(), self.since(start))
-        return Negation(self.formula(self.expression(LITERAL)), self.since(start))
+            return ast.Negation(self.exists(), self.since(start))
+        return ast.Negation(self.formula(self.expression(LITERAL)), self.since(start))
 
-    def exists(self) -> Atom | Exists:
+    def exists(self) -> ast.Atom | ast.Exists:
         """Read `EXISTS ?y IN (body)`. In a single atom, a variable that occurs once becomes a wildcard."""
         start = self.advance().start
         self.in_expression = False
-        names: list[Variable] = []
+        names: list[ast.Variable] = []
         while True:
             names.append(self.variable())
             if not self.accept(","):
@@ -338,21 +313,23 @@ class RDFoxParser(TermParser):
             self.fail("`(`")
         inner = self.formula(self.bracketed())
         self.existential.extend(names)
-        occurring = [v.name for v in variables(inner)]
-        if not isinstance(inner, Atom) or any(occurring.count(v.name) > 1 for v in names):
-            return Exists(tuple(dict.fromkeys(names)), inner, self.since(start))
+        occurring = [v.name for v in ast.variables(inner)]
+        if not isinstance(inner, ast.Atom) or any(occurring.count(v.name) > 1 for v in names):
+            return ast.Exists(tuple(dict.fromkeys(names)), inner, self.since(start))
         hidden = {v.name for v in names}
-        terms = tuple(Wildcard(t.span) if isinstance(t, Variable) and t.name in hidden else t for t in inner.terms)
-        return Atom(inner.predicate, terms, inner.span)
+        terms = tuple(
+            ast.Wildcard(t.span) if isinstance(t, ast.Variable) and t.name in hidden else t for t in inner.terms
+        )
+        return ast.Atom(inner.predicate, terms, inner.span)
 
-    def values(self) -> Values:
+    def values(self) -> ast.Values:
         """Read `VALUES ?x { :a :b }` or `VALUES (?x ?y) { (:a :b) (:c :d) }`."""
         start = self.advance().start
         several = self.token.kind == "("
         names = self.in_brackets(self.variable) if several else [self.variable()]
         opened = self.token.start
         self.expect("{")
-        rows: list[tuple[Constant, ...]] = []
+        rows: list[tuple[ast.Constant, ...]] = []
         while self.token.kind != "}":
             began = self.token.start
             row = self.in_brackets(self.constant) if several else [self.constant()]
@@ -361,7 +338,7 @@ class RDFoxParser(TermParser):
                 self.refuse("syntax", message, self.since(began))
             rows.append(tuple(row))
         self.close("}", opened)
-        return Values(tuple(names), tuple(rows), self.since(start))
+        return ast.Values(tuple(names), tuple(rows), self.since(start))
 
     def in_brackets(self, read: Callable[[], T]) -> list[T]:
         """Read some things in round brackets."""
@@ -373,27 +350,27 @@ class RDFoxParser(TermParser):
         self.close(")", opened)
         return things
 
-    def constant(self) -> Constant:
+    def constant(self) -> ast.Constant:
         """Read a term that is not a variable."""
         token, minus = self.token, self.accept("-")
         if token.kind == "name" and token.text == "UNDEF":
             self.refuse("syntax", "found `UNDEF`, expected a term", self.here(), note="a relation has no empty places")
         if not minus and token.kind in ("iri", "prefixed"):
-            return Constant(f"<{self.iri()}>", "term", self.since(token.start))
+            return ast.Constant(f"<{self.iri()}>", "term", self.since(token.start))
         if not minus and token.kind in ("true", "false"):
             self.advance()
-            return Constant(f'"{token.kind}"^^<{XSD}boolean>', "term", self.since(token.start))
+            return ast.Constant(f'"{token.kind}"^^<{XSD}boolean>', "term", self.since(token.start))
         if self.token.kind == "number" or (not minus and self.token.kind in ("string", "blank")):
-            return Constant(self.literal("-" if minus else ""), "term", self.since(token.start))
+            return ast.Constant(self.literal("-" if minus else ""), "term", self.since(token.start))
         self.fail("a term without variables")
 
-    def grouping(self) -> Grouping:
+    def grouping(self) -> ast.Grouping:
         """Read `AGGREGATE(body ON ?g ?h BIND COUNT(?x) AS ?n BIND ...)`."""
         start = self.advance().start
         opened = self.token.start
         self.expect("(")
         body = self.formula(self.expression(OR))
-        groups: list[Variable] = []
+        groups: list[ast.Variable] = []
         if self.token.kind == "name" and self.token.text == "ON":
             self.advance()
             groups.append(self.variable())
@@ -406,9 +383,9 @@ class RDFoxParser(TermParser):
         while self.token.kind == "BIND":
             results.append(self.result())
         self.close(")", opened)
-        return Grouping(body, tuple(dict.fromkeys(groups)), tuple(results), self.since(start))
+        return ast.Grouping(body, tuple(dict.fromkeys(groups)), tuple(results), self.since(start))
 
-    def result(self) -> Result:
+    def result(self) -> ast.Result:
         """Read `BIND COUNT(DISTINCT ?x) AS ?n`."""
         start = self.expect("BIND", "`BIND`").start
         token = self.expect("name", "an aggregate function")
@@ -421,7 +398,7 @@ class RDFoxParser(TermParser):
         distinct = self.token.kind == "name" and self.token.text == "DISTINCT"
         if distinct:
             self.advance()
-        arguments: list[Term] = []
+        arguments: list[ast.Term] = []
         if name != "COUNT" or not self.accept("*"):
             arguments.append(self.value())
             while self.accept(","):
@@ -429,13 +406,13 @@ class RDFoxParser(TermParser):
             self.check_count(name, tuple(arguments), ARGUMENTS[name], ARGUMENTS[name], self.since(token.start))
         self.close(")", opened)
         self.expect("AS", "`AS`")
-        return Result(name, tuple(arguments), distinct, self.variable(), self.since(start))
+        return ast.Result(name, tuple(arguments), distinct, self.variable(), self.since(start))
 
-    def variable(self) -> Variable:
+    def variable(self) -> ast.Variable:
         token = self.expect("variable", "a variable")
-        return Variable(token.text[1:], self.since(token.start))
+        return ast.Variable(token.text[1:], self.since(token.start))
 
-    def filter(self) -> Formula:
+    def filter(self) -> ast.Formula:
         self.advance()
         before, self.in_expression = self.in_expression, True
         try:
@@ -445,17 +422,17 @@ class RDFoxParser(TermParser):
         pending = [formula]
         while pending:
             match pending.pop():
-                case Atom(predicate=name, span=Span() as span):
+                case ast.Atom(predicate=name, span=Span() as span):
                     self.unknown_function(name, span)
-                case Negation(formula=inner):
+                case ast.Negation(formula=inner):
                     pending.append(inner)
-                case Conjunction(formulas=parts) | Disjunction(formulas=parts):
+                case ast.Conjunction(formulas=parts) | ast.Disjunction(formulas=parts):
                     pending.extend(parts)
                 case _:
                     pass
         return formula
 
-    def bind(self) -> Formula:
+    def bind(self) -> ast.Formula:
         """Read `BIND(term AS ?v)`."""
         start = self.advance().start
         opened = self.token.start
@@ -464,11 +441,11 @@ class RDFoxParser(TermParser):
         self.expect("AS", "an operator or `AS`")
         variable = self.variable()
         self.close(")", opened)
-        return Test("=", (variable, value), self.since(start))
+        return ast.Test("=", (variable, value), self.since(start))
 
     # -- expressions --------------------------------------------------------------------------------------------------
 
-    def value(self) -> Term:
+    def value(self) -> ast.Term:
         """Read an expression, which `,` ends."""
         before = self.operators, self.in_expression
         self.operators, self.in_expression = EXPRESSION, True
@@ -477,7 +454,7 @@ class RDFoxParser(TermParser):
         finally:
             self.operators, self.in_expression = before
 
-    def terms(self, closing: str) -> tuple[Term, ...]:
+    def terms(self, closing: str) -> tuple[ast.Term, ...]:
         """Read expressions with commas between them, in brackets."""
         opened = self.advance().start
         if self.accept(closing):
@@ -488,7 +465,7 @@ class RDFoxParser(TermParser):
         self.close(closing, opened)
         return tuple(values)
 
-    def infix(self, left: Term | Formula, level: int, start: int) -> Term | Formula:
+    def infix(self, left: ast.Term | ast.Formula, level: int, start: int) -> ast.Term | ast.Formula:
         negated = self.token.kind == "NOT"
         if self.token.kind not in ("IN", "NOT"):
             return super().infix(left, level, start)
@@ -500,38 +477,38 @@ class RDFoxParser(TermParser):
         self.expect("IN")
         if self.token.kind != "(":
             self.fail("`(`")
-        among = Test(HOLDS, (Call("IN", (one, *self.terms(")")), self.since(start)),), self.since(start))
-        return Negation(among, among.span) if negated else among
+        among = ast.Test(HOLDS, (ast.Call("IN", (one, *self.terms(")")), self.since(start)),), self.since(start))
+        return ast.Negation(among, among.span) if negated else among
 
-    def term(self, node: Term | Formula) -> Term:
+    def term(self, node: ast.Term | ast.Formula) -> ast.Term:
         """Return a node as a term; in an expression, a condition is a boolean."""
         if not self.in_expression:
             return super().term(node)
         match node:
-            case Test(operator=operator, terms=terms):
-                return terms[0] if operator == HOLDS else Call(operator, terms, node.span)
-            case Negation(formula=inner):
-                return Call("!", (self.term(inner),), node.span)
-            case Conjunction(formulas=parts):
-                return Call("&&", tuple(map(self.term, parts)), node.span)
-            case Disjunction(formulas=parts):
-                return Call("||", tuple(map(self.term, parts)), node.span)
-            case Truth(value=value):
-                return Constant(boolean(value), "term", node.span)
+            case ast.Test(operator=operator, terms=terms):
+                return terms[0] if operator == HOLDS else ast.Call(operator, terms, node.span)
+            case ast.Negation(formula=inner):
+                return ast.Call("!", (self.term(inner),), node.span)
+            case ast.Conjunction(formulas=parts):
+                return ast.Call("&&", tuple(map(self.term, parts)), node.span)
+            case ast.Disjunction(formulas=parts):
+                return ast.Call("||", tuple(map(self.term, parts)), node.span)
+            case ast.Truth(value=value):
+                return ast.Constant(boolean(value), "term", node.span)
             case _:
                 return super().term(node)
 
-    def formula(self, node: Term | Formula) -> Formula:
+    def formula(self, node: ast.Term | ast.Formula) -> ast.Formula:
         """Return a node as a formula; in an expression, each term is a condition, elsewhere each test."""
         match node:
-            case Call(functor=name) if self.in_expression or is_test(name):
-                return Test(HOLDS, (node,), node.span)
-            case Variable() | Wildcard() | Constant() if self.in_expression:
-                return Test(HOLDS, (node,), node.span)
+            case ast.Call(functor=name) if self.in_expression or is_test(name):
+                return ast.Test(HOLDS, (node,), node.span)
+            case ast.Variable() | ast.Wildcard() | ast.Constant() if self.in_expression:
+                return ast.Test(HOLDS, (node,), node.span)
             case _:
                 return super().formula(node)
 
-    def functor_call(self, name: str, terms: tuple[Term, ...], span: Span) -> Term:
+    def functor_call(self, name: str, terms: tuple[ast.Term, ...], span: Span) -> ast.Term:
         if name == TRIPLE:
             self.refuse("syntax", "found an atom, expected a term", span)
         upper = name if name.startswith("<") else name.upper()
@@ -539,15 +516,15 @@ class RDFoxParser(TermParser):
         if function is None:
             self.unknown_function(name, span)
         self.check_count(name, terms, function.least, function.most, span)
-        if function.name == "BOUND" and not isinstance(terms[0], Variable):
+        if function.name == "BOUND" and not isinstance(terms[0], ast.Variable):
             self.refuse("syntax", "`BOUND` takes a variable", span)
-        return Call(function.name, terms, span)
+        return ast.Call(function.name, terms, span)
 
-    def skolem(self, terms: tuple[Term, ...], span: Span) -> Formula:
+    def skolem(self, terms: tuple[ast.Term, ...], span: Span) -> ast.Formula:
         """Return `SKOLEM(x, y, z)` as a condition: `z` is the blank node of the other terms."""
         self.check_count("SKOLEM", terms, 2, None, span)
         *arguments, node = terms
-        return Test("=", (node, Call("SKOLEM", tuple(arguments), span)), span)
+        return ast.Test("=", (node, ast.Call("SKOLEM", tuple(arguments), span)), span)
 
     def unknown_function(self, name: str, span: Span) -> NoReturn:
         upper = name.upper()
@@ -562,7 +539,7 @@ class RDFoxParser(TermParser):
             self.refuse("unsupported-function", f"the function {quote(name)} is not supported", span, note)
         self.refuse("unknown-functor", f"there is no function {quote(name)}", span, note, nearest(upper, known))
 
-    def check_count(self, name: str, terms: tuple[Term, ...], least: int, most: int | None, span: Span) -> None:
+    def check_count(self, name: str, terms: tuple[ast.Term, ...], least: int, most: int | None, span: Span) -> None:
         if len(terms) < least or (most is not None and len(terms) > most):
             takes = f"{least} or more" if most is None else f"{least} to {most}" if least < most else str(least)
             message = f"{quote(name)} takes {takes} {'argument' if takes == '1' else 'arguments'}, not {len(terms)}"

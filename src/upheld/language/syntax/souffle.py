@@ -9,39 +9,10 @@ from math import isinf
 from upheld.base.errors import nearest, quote
 from upheld.base.limits import look
 from upheld.base.source import Source, Span
-from upheld.language.ast import (
-    Aggregate,
-    Atom,
-    Call,
-    Clause,
-    Constant,
-    Formula,
-    Negation,
-    Subsumption,
-    Term,
-    Test,
-    Truth,
-    Variable,
-    Wildcard,
-)
+from upheld.language import ast
 from upheld.language.syntax.directives import DIFFERS, DIRECTIVES, NAME, QUALIFIED, DirectiveParser
-from upheld.language.syntax.lexer import (
-    BLANKS,
-    COMMENT,
-    NUMBER_LENGTH,
-    STRING,
-    Scanner,
-    Token,
-    pattern,
-)
-from upheld.language.syntax.parser import (
-    LITERAL,
-    LOOK_EVERY,
-    OR,
-    PREFIX,
-    TERM,
-    Draft,
-)
+from upheld.language.syntax.lexer import BLANKS, COMMENT, NUMBER_LENGTH, STRING, Scanner, Token, pattern
+from upheld.language.syntax.parser import LITERAL, LOOK_EVERY, OR, PREFIX, TERM, Draft
 from upheld.language.syntax.reserved import (
     AGGREGATES,
     BUILT_IN_TESTS,
@@ -144,26 +115,26 @@ class SouffleParser(DirectiveParser):
             for value in _VALUES.finditer(text, end + 1, at - 2):
                 written, span = value[0], Span(source, *value.span())
                 if written[0] == '"':
-                    terms.append(Constant(written[1:-1], "symbol", span))
+                    terms.append(ast.Constant(written[1:-1], "symbol", span))
                 else:
-                    terms.append(Constant(int(written), "number", span))
+                    terms.append(ast.Constant(int(written), "number", span))
             if len(clauses) % LOOK_EVERY == LOOK_EVERY - 1:
                 look(source.name)
             span = Span(source, begin, at - 1)
-            clauses.append(Clause((Atom(name, tuple(terms), span),), None, span))
+            clauses.append(ast.Clause((ast.Atom(name, tuple(terms), span),), None, span))
         if at > start:
             self.seen = at
             self.token = self.scan(at)
             self.start = self.token.start
 
-    def head(self) -> Atom:
+    def head(self) -> ast.Atom:
         start = self.token.start
         name = self.relation_name("the name of a relation")
         if self.token.kind != "(":
             self.fail("`(`")
-        return Atom(name, self.terms(")"), self.since(start))
+        return ast.Atom(name, self.terms(")"), self.since(start))
 
-    def subsumption(self, dominated: Atom) -> None:
+    def subsumption(self, dominated: ast.Atom) -> None:
         """Read the rest of a subsumption, whose first atom has been read."""
         self.expect("<=")
         dominating = self.head()
@@ -172,11 +143,11 @@ class SouffleParser(DirectiveParser):
         span = self.since(self.start)
         self.full_stop("an operator, `,`, `;` or `.`")
         self.check([dominated, dominating, body])
-        self.draft.subsumptions.append(Subsumption(dominated, dominating, body, span))
+        self.draft.subsumptions.append(ast.Subsumption(dominated, dominating, body, span))
 
     # -- terms and formulas -------------------------------------------------------------------------------------------
 
-    def operand(self, level: int) -> Term | Formula:
+    def operand(self, level: int) -> ast.Term | ast.Formula:
         token = self.token
         match token.kind:
             case "name":
@@ -185,17 +156,17 @@ class SouffleParser(DirectiveParser):
                 self.advance()
                 return self.number(token, token.start)
             case "string":
-                return Constant(self.string(), "symbol", self.since(token.start))
+                return ast.Constant(self.string(), "symbol", self.since(token.start))
             case "(":
                 return self.bracketed()
             case "!" if level <= LITERAL:
                 self.advance()
-                return Negation(self.formula(self.expression(LITERAL)), self.since(token.start))
+                return ast.Negation(self.formula(self.expression(LITERAL)), self.since(token.start))
             case "-" | "bnot" | "lnot":
                 return self.prefixed()
             case word if word in RESERVED and self.following().kind == "(":
                 self.advance()
-                return Call(word, self.terms(")"), self.since(token.start))
+                return ast.Call(word, self.terms(")"), self.since(token.start))
             case "[":
                 return self.constructed("[]", self.terms("]"), token.start)
             case "branch":
@@ -210,12 +181,12 @@ class SouffleParser(DirectiveParser):
             case _:
                 self.fail("an atom or a comparison" if level <= LITERAL else "a term")
 
-    def constructed(self, functor: str, fields: tuple[Term, ...], start: int) -> Term:
+    def constructed(self, functor: str, fields: tuple[ast.Term, ...], start: int) -> ast.Term:
         """Return a record or the value of a branch; without fields it is a constant."""
         span = self.since(start)
-        return Call(functor, fields, span) if fields else Constant(functor, "record", span)
+        return ast.Call(functor, fields, span) if fields else ast.Constant(functor, "record", span)
 
-    def named(self, level: int) -> Term | Formula:
+    def named(self, level: int) -> ast.Term | ast.Formula:
         """Read what begins with a name: an atom, a term, or something refused."""
         token = self.advance()
         name, start = token.text, token.start
@@ -232,27 +203,31 @@ class SouffleParser(DirectiveParser):
             span = self.since(start)
             if level > LITERAL:
                 return self.functor_call(name, terms, span)
-            return Test(name, terms, span) if name in BUILT_IN_TESTS else Atom(name, terms, span)
+            return ast.Test(name, terms, span) if name in BUILT_IN_TESTS else ast.Atom(name, terms, span)
         if name in AGGREGATES and self.token.kind == ":":
             return self.aggregate(token, None)
         if name in AGGREGATES and self.token.kind in ("name", "number", "string", "-", "[", "@", "branch"):
             return self.aggregate(token, self.term(self.expression(TERM)))
         if name == "_":
-            return Wildcard(self.since(start))
+            return ast.Wildcard(self.since(start))
         if name == FILE:
-            return Constant(self.source.name, "symbol", self.since(start))
+            return ast.Constant(self.source.name, "symbol", self.since(start))
         if name == LINE:
-            return Constant(self.source.position(start)[0], "number", self.since(start))
+            return ast.Constant(self.source.position(start)[0], "number", self.since(start))
         if name == "nil":
-            return Constant("nil", "record", self.since(start))
+            return ast.Constant("nil", "record", self.since(start))
         if name == "null":
-            return Constant("null", "null", self.since(start))
+            return ast.Constant("null", "null", self.since(start))
         if name in CONSTANT_WORDS:
             span = self.since(start)
-            return Truth(name == "true", span) if level <= LITERAL else Constant(int(name == "true"), "boolean", span)
-        return Variable(name, self.since(start))
+            return (
+                ast.Truth(name == "true", span)
+                if level <= LITERAL
+                else ast.Constant(int(name == "true"), "boolean", span)
+            )
+        return ast.Variable(name, self.since(start))
 
-    def aggregate(self, function: Token, target: Term | None) -> Aggregate:
+    def aggregate(self, function: Token, target: ast.Term | None) -> ast.Aggregate:
         """Read the rest of an aggregate: a colon, and a body in braces or an atom."""
         name = function.text
         if (target is None) != (name == "count"):
@@ -267,9 +242,9 @@ class SouffleParser(DirectiveParser):
             self.close("}", opened)
         else:
             body = self.formula(self.operand(LITERAL))
-        return Aggregate(name, target, body, self.since(function.start))
+        return ast.Aggregate(name, target, body, self.since(function.start))
 
-    def user_functor(self) -> Call:
+    def user_functor(self) -> ast.Call:
         """Read `@name(terms)`."""
         start = self.advance().start
         name = self.expect("name", "the name of a functor").text
@@ -278,14 +253,14 @@ class SouffleParser(DirectiveParser):
             self.refuse("unmaintainable", what, self.since(start), note=DIFFERS)
         if self.token.kind != "(":
             self.fail("`(`")
-        return Call(f"@{name}", self.terms(")"), self.since(start))
+        return ast.Call(f"@{name}", self.terms(")"), self.since(start))
 
-    def functor_call(self, name: str, terms: tuple[Term, ...], span: Span) -> Term:
+    def functor_call(self, name: str, terms: tuple[ast.Term, ...], span: Span) -> ast.Term:
         if name in UNSTABLE:
             self.refuse("unmaintainable", f"{quote(name)} cannot be maintained exactly", span, note=DIFFERS)
-        return Call(name, terms, span)
+        return ast.Call(name, terms, span)
 
-    def prefixed(self) -> Term:
+    def prefixed(self) -> ast.Term:
         """Read a prefix operator and its operand. Minus before a number makes a negative number."""
         operator = self.advance()
         number = self.token
@@ -294,9 +269,9 @@ class SouffleParser(DirectiveParser):
             self.advance()
             return self.number(number, operator.start)
         operand = self.term(self.expression(PREFIX))
-        return Call(operator.kind, (operand,), self.since(operator.start))
+        return ast.Call(operator.kind, (operand,), self.since(operator.start))
 
-    def number(self, token: Token, start: int) -> Constant:
+    def number(self, token: Token, start: int) -> ast.Constant:
         """Return the constant of a number that has just been read; its minus sign, if any, stands at `start`."""
         text, span = token.text, self.since(start)
         if len(text) > NUMBER_LENGTH:
@@ -311,7 +286,7 @@ class SouffleParser(DirectiveParser):
             real = sign * float(digits)
             if isinf(real):
                 self.refuse("number-out-of-range", f"{quote(text)} is too large for a float", span)
-            return Constant(real, "float", span)
+            return ast.Constant(real, "float", span)
         value = sign * int(digits, base)
         lowest, highest = INTEGER_RANGES["unsigned" if unsigned else "number"]
         if not lowest <= value <= highest:
@@ -319,4 +294,4 @@ class SouffleParser(DirectiveParser):
             hint = f"write `{text}u` for an unsigned number" if 2**63 <= value < 2**64 else None
             note = f"{kind} lies between {lowest:,} and {highest:,}".replace(",", " ")
             self.refuse("number-out-of-range", f"{quote(text)} is out of range", span, note=note, hint=hint)
-        return Constant(value, "unsigned" if unsigned else "number", span)
+        return ast.Constant(value, "unsigned" if unsigned else "number", span)

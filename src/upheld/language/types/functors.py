@@ -517,12 +517,7 @@ def _conversion(name: str) -> Callable[..., Value]:
     }[name]
 
 
-_SYMBOL: dict[str, Callable[..., Value]] = {
-    "cat": operator.add,
-    "ord": _ordinal,
-    "strlen": len,
-    "substr": _substring,
-}
+_SYMBOL: dict[str, Callable[..., Value]] = {"cat": operator.add, "ord": _ordinal, "strlen": len, "substr": _substring}
 _INTEGERS = {type: _integer_operations(type) for type in ("number", "unsigned")}
 
 

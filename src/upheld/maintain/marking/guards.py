@@ -55,7 +55,4 @@ def instances_unless(
     rules: Guarded, P: FactSet, N: FactSet, known: FactSet, *, via: FactSet, via_not: FactSet | None = None
 ) -> tuple[Instances, Instances]:
     """Return the instances of rules without negation whose heads are outside `known`, and those of all other rules."""
-    return (
-        instances(rules.guarded, P, known, via=via),
-        instances(rules.negating, P, N, via=via, via_not=via_not),
-    )
+    return (instances(rules.guarded, P, known, via=via), instances(rules.negating, P, N, via=via, via_not=via_not))

@@ -22,7 +22,7 @@ from pathlib import Path
 from upheld.base.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.facts.files.replacement import Replacement, unwritable
 from upheld.facts.rdf.reading import read
-from upheld.language.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Term, Variable
+from upheld.language import ast
 from upheld.language.syntax.printer import to_text
 from upheld.language.terms.terms import literal
 from upheld.language.terms.vocabulary import PREFIXES, TRIPLE
@@ -61,7 +61,7 @@ EXISTING = "urn:upheld:existing:"
 class Translation:
     """The program of an ontology, as rules and as text, and the axioms that it does not express as they are."""
 
-    program: Program
+    program: ast.Program
     text: str
     #: Axioms left out, and axioms strengthened, each with the reason.
     dropped: tuple[str, ...]
@@ -118,7 +118,7 @@ def _translation(translator: _Translator, bound: str) -> Translation:
     names = namespaces(text)
     declared = "".join(f"PREFIX {name}: <{iri}>\n" for iri, name in names.items() if name not in PREFIXES)
     return Translation(
-        Program(
+        ast.Program(
             "dlog",
             clauses=tuple(clause for _, clauses in translator.rules for clause in clauses),
             prefixes=tuple((name, iri) for iri, name in names.items()),
@@ -140,15 +140,15 @@ class _NotDatalog(Exception):
 class _Equal:
     """A disjunct of a head: two terms are the same."""
 
-    one: Term
-    other: Term
+    one: ast.Term
+    other: ast.Term
 
 
 @dataclass(frozen=True)
 class _Exist:
     """A disjunct of a head: some number of values of a property."""
 
-    of: Term
+    of: ast.Term
     wanted: AtLeast
 
 
@@ -159,30 +159,26 @@ class _Formula:
     `asked` and `claimed` are expressions of terms, in the body and in the head; `conditions` and `heads` are done.
     """
 
-    asked: list[tuple[Expression, Term]]
-    claimed: list[tuple[Expression, Term]]
-    conditions: list[Atom] = field(default_factory=list)
-    heads: list[Atom | _Equal | _Exist] = field(default_factory=list)
+    asked: list[tuple[Expression, ast.Term]]
+    claimed: list[tuple[Expression, ast.Term]]
+    conditions: list[ast.Atom] = field(default_factory=list)
+    heads: list[ast.Atom | _Equal | _Exist] = field(default_factory=list)
     variables: int = 0
 
     def copy(self) -> _Formula:
         return replace(
-            self,
-            asked=[*self.asked],
-            claimed=[*self.claimed],
-            conditions=[*self.conditions],
-            heads=[*self.heads],
+            self, asked=[*self.asked], claimed=[*self.claimed], conditions=[*self.conditions], heads=[*self.heads]
         )
 
-    def fresh(self) -> Variable:
+    def fresh(self) -> ast.Variable:
         self.variables += 1
-        return Variable(f"x{self.variables}")
+        return ast.Variable(f"x{self.variables}")
 
 
 class _Translator:
     def __init__(self, upper: bool):
         self.upper = upper
-        self.rules: list[tuple[str, list[Clause]]] = []
+        self.rules: list[tuple[str, list[ast.Clause]]] = []
         # Dictionaries for their keys: one axiom may become many formulas, and is listed once.
         self.dropped: dict[str, None] = {}
         self.strengthened: dict[str, None] = {}
@@ -201,18 +197,18 @@ class _Translator:
                 self._property(axiom)
             case SubClassOf(sub=sub, super=super_, said=said):
                 self._said = said
-                self._take_apart(_Formula([(sub, Variable("x"))], [(super_, Variable("x"))]))
+                self._take_apart(_Formula([(sub, ast.Variable("x"))], [(super_, ast.Variable("x"))]))
             case HasKey(of=of, keys=keys, said=said):
                 self._said = said
-                one, other = Variable("x"), Variable("y")
-                values = [Variable(f"z{i}") for i in range(len(keys))]
+                one, other = ast.Variable("x"), ast.Variable("y")
+                values = [ast.Variable(f"z{i}") for i in range(len(keys))]
                 shared = [_edge(key, who, value) for key, value in zip(keys, values) for who in (one, other)]
                 self._take_apart(_Formula([(of, one), (of, other)], [], [*shared], [_Equal(one, other)]))
 
     def add_everything(self, axioms: Iterable[Axiom]) -> None:
         """Say that all individuals that classes and properties speak of are of `owl:Thing`."""
         classes = {o for a in axioms if isinstance(a, SubClassOf) for o in _names(a.sub) | _names(a.super)}
-        x, y, thing = Variable("x"), Variable("y"), _constant(owl("Thing"))
+        x, y, thing = ast.Variable("x"), ast.Variable("y"), _constant(owl("Thing"))
         for iri in sorted(n.iri for n in classes if isinstance(n, Named) and n not in (THING, NOTHING)):
             body = [_triple(x, _constant(TYPE), _constant(iri))]
             self._rule([_triple(x, _constant(TYPE), thing)], body, "every individual is of owl:Thing")
@@ -224,7 +220,7 @@ class _Translator:
 
     def add_contradictions(self) -> None:
         """Say what no individual is: of `owl:Nothing`, or different from what it is the same as, itself included."""
-        x, y = Variable("x"), Variable("y")
+        x, y = ast.Variable("x"), ast.Variable("y")
         same, different = _constant(owl("sameAs")), _constant(owl("differentFrom"))
         nothing = _triple(x, _constant(TYPE), _constant(NOTHING.iri))
         self._rule([_violation("Nothing", *nothing.terms)], [nothing], "Nothing is in owl:Nothing")
@@ -236,7 +232,7 @@ class _Translator:
     # -- properties ----------------------------------------------------------------------------------------------------
 
     def _property(self, axiom: SubPropertyOf) -> None:
-        terms = [Variable("x"), *(Variable(f"x{i}") for i in range(1, len(axiom.chain))), Variable("y")]
+        terms = [ast.Variable("x"), *(ast.Variable(f"x{i}") for i in range(1, len(axiom.chain))), ast.Variable("y")]
         if axiom.closed:
             terms[-1] = terms[0]
         body = [_edge(p, one, other) for p, one, other in zip(axiom.chain, terms, terms[1:])]
@@ -269,7 +265,7 @@ class _Translator:
             except _NotDatalog as reason:
                 self._drop(str(reason))
 
-    def _asked(self, formula: _Formula, asked: Expression, of: Term) -> list[_Formula]:
+    def _asked(self, formula: _Formula, asked: Expression, of: ast.Term) -> list[_Formula]:
         """Decompose an expression in the body of a formula; return the resulting formulas."""
         match asked:
             case Named() if asked == THING:
@@ -307,7 +303,7 @@ class _Translator:
                 formula.asked.append((Some(property, filler), of))
         return [formula]
 
-    def _claimed(self, formula: _Formula, claimed: Expression, of: Term) -> list[_Formula]:
+    def _claimed(self, formula: _Formula, claimed: Expression, of: ast.Term) -> list[_Formula]:
         """Decompose an expression in the head of a formula; return the resulting formulas."""
         match claimed:
             case Named() if claimed == THING:
@@ -359,7 +355,7 @@ class _Translator:
             self._rule([_violation(self._said, _subject(body), _constant(TYPE), _constant(NOTHING.iri))], body)
         for head in formula.heads:
             match head:
-                case Atom():
+                case ast.Atom():
                     self._rule([head], body)
                 case _Equal(one=one, other=other):
                     self._rule([_triple(one, _constant(owl("sameAs")), other)], body)
@@ -367,7 +363,7 @@ class _Translator:
                     self._strengthen("existing individuals", "new constants represent individuals that must exist")
                     self._exists(of, wanted, body)
 
-    def _exists(self, of: Term, wanted: AtLeast, body: list[Atom]) -> None:
+    def _exists(self, of: ast.Term, wanted: AtLeast, body: list[ast.Atom]) -> None:
         if wanted.number > MOST_VALUES:
             raise _NotDatalog(f"it counts more than {MOST_VALUES} values")
         constants = []
@@ -383,16 +379,16 @@ class _Translator:
 
     # -- rules and what is none ----------------------------------------------------------------------------------------
 
-    def _rule(self, heads: Sequence[Atom], body: Sequence[Atom], said: str | None = None) -> None:
+    def _rule(self, heads: Sequence[ast.Atom], body: Sequence[ast.Atom], said: str | None = None) -> None:
         said = said or self._said
-        bound = {t.name for c in body for t in c.terms if isinstance(t, Variable)}
-        loose = [t for h in heads for t in h.terms if isinstance(t, Variable) and t.name not in bound]
+        bound = {t.name for c in body for t in c.terms if isinstance(t, ast.Variable)}
+        loose = [t for h in heads for t in h.terms if isinstance(t, ast.Variable) and t.name not in bound]
         for variable in dict.fromkeys(loose):
             self.needs_everything = True
             body = [*body, _triple(variable, _constant(TYPE), _constant(THING.iri))]
-        formulas: tuple[Formula, ...] = tuple(body)
-        condition = None if not formulas else formulas[0] if len(formulas) == 1 else Conjunction(formulas)
-        clause = Clause(tuple(heads), condition)
+        formulas: tuple[ast.Formula, ...] = tuple(body)
+        condition = None if not formulas else formulas[0] if len(formulas) == 1 else ast.Conjunction(formulas)
+        clause = ast.Clause(tuple(heads), condition)
         if heads[0] in body:
             return  # it says nothing
         if not self.rules or self.rules[-1][0] != said:
@@ -417,58 +413,58 @@ class _Translator:
 # -- atoms ------------------------------------------------------------------------------------------------------------
 
 
-def _constant(term: str) -> Constant:
-    return Constant(term, "term")
+def _constant(term: str) -> ast.Constant:
+    return ast.Constant(term, "term")
 
 
-def _triple(s: Term, p: Term, o: Term) -> Atom:
-    return Atom(TRIPLE, (s, p, o))
+def _triple(s: ast.Term, p: ast.Term, o: ast.Term) -> ast.Atom:
+    return ast.Atom(TRIPLE, (s, p, o))
 
 
-def _edge(property: Property, one: Term, other: Term) -> Atom:
+def _edge(property: Property, one: ast.Term, other: ast.Term) -> ast.Atom:
     one, other = (other, one) if property.inverse else (one, other)
     return _triple(one, _constant(property.iri), other)
 
 
-def _violation(said: str, s: Term, p: Term, o: Term) -> Atom:
+def _violation(said: str, s: ast.Term, p: ast.Term, o: ast.Term) -> ast.Atom:
     """Return that a triple cannot hold, by the kind of axiom that says so."""
-    return Atom("violation", (_constant(literal(said.partition("(")[0])), s, p, o))
+    return ast.Atom("violation", (_constant(literal(said.partition("(")[0])), s, p, o))
 
 
-def _subject(body: list[Atom]) -> Term:
+def _subject(body: list[ast.Atom]) -> ast.Term:
     """Return what a violation speaks of: the first term of its conditions."""
     for condition in body:
         for term in condition.terms:
-            if isinstance(term, Variable):
+            if isinstance(term, ast.Variable):
                 return term
     return next((t for c in body for t in c.terms), _constant(THING.iri))
 
 
 def _with(
     formula: _Formula,
-    asked: tuple[Expression, Term] | None = None,
-    claimed: tuple[Expression, Term] | None = None,
+    asked: tuple[Expression, ast.Term] | None = None,
+    claimed: tuple[Expression, ast.Term] | None = None,
 ) -> _Formula:
     formula.asked += [asked] if asked else []
     formula.claimed += [claimed] if claimed else []
     return formula
 
 
-def _is(formula: _Formula, of: Term, member: str) -> _Formula:
+def _is(formula: _Formula, of: ast.Term, member: str) -> _Formula:
     """Return the formula for the case that a term is a certain individual."""
     constant = _constant(member)
-    if not isinstance(of, Variable):
+    if not isinstance(of, ast.Variable):
         if of != constant:
             formula.conditions.append(_triple(of, _constant(owl("sameAs")), constant))
         return formula
 
-    def put(term: Term) -> Term:
+    def put(term: ast.Term) -> ast.Term:
         return constant if term == of else term
 
-    def put_in(head: Atom | _Equal | _Exist) -> Atom | _Equal | _Exist:
+    def put_in(head: ast.Atom | _Equal | _Exist) -> ast.Atom | _Equal | _Exist:
         match head:
-            case Atom(predicate=predicate, terms=terms):
-                return Atom(predicate, tuple(map(put, terms)))
+            case ast.Atom(predicate=predicate, terms=terms):
+                return ast.Atom(predicate, tuple(map(put, terms)))
             case _Equal(one=one, other=other):
                 return _Equal(put(one), put(other))
             case _Exist(of=term, wanted=wanted):
@@ -476,7 +472,7 @@ def _is(formula: _Formula, of: Term, member: str) -> _Formula:
 
     formula.asked = [(asked, put(term)) for asked, term in formula.asked]
     formula.claimed = [(claimed, put(term)) for claimed, term in formula.claimed]
-    formula.conditions = [Atom(c.predicate, tuple(map(put, c.terms))) for c in formula.conditions]
+    formula.conditions = [ast.Atom(c.predicate, tuple(map(put, c.terms))) for c in formula.conditions]
     formula.heads = [put_in(head) for head in formula.heads]
     return formula
 

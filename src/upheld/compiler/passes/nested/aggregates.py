@@ -33,23 +33,7 @@ from upheld.compiler.passes.negation import push_negation
 from upheld.compiler.passes.nested.bindings import alternatives, enter_bindings, is_relation, with_variables
 from upheld.compiler.passes.records import PREFIX as RECORD
 from upheld.compiler.passes.safety import bound_variables
-from upheld.language.ast import (
-    Aggregate,
-    Atom,
-    Call,
-    Clause,
-    Conjunction,
-    Constant,
-    Disjunction,
-    Formula,
-    Negation,
-    Term,
-    Test,
-    Variable,
-    Wildcard,
-    nodes,
-    variables,
-)
+from upheld.language import ast
 from upheld.language.core import Aggregation
 from upheld.language.disjunction import Literal, literals, split_disjunctions
 from upheld.language.draft import Draft
@@ -66,8 +50,8 @@ def lift_aggregates(draft: Draft) -> None:
     with_aggregates = [fact for fact in draft.facts if any(map(_has_aggregate, fact.heads[0].terms))]
     if with_aggregates:
         draft.facts = [fact for fact in draft.facts if fact not in with_aggregates]
-        draft.rules += [replace(fact, body=Conjunction(())) for fact in with_aggregates]
-    done: list[Clause] = []
+        draft.rules += [replace(fact, body=ast.Conjunction(())) for fact in with_aggregates]
+    done: list[ast.Clause] = []
     while draft.rules:
         lifting = _Lifting(draft)
         for clause in draft.rules:
@@ -92,65 +76,67 @@ class _Lifting:
 
     def __init__(self, draft: Draft):
         self.draft = draft
-        self.rules: list[Clause] = []
+        self.rules: list[ast.Clause] = []
 
-    def lift(self, clause: Clause) -> None:
+    def lift(self, clause: ast.Clause) -> None:
         rest = _plain(clause)
-        bound = bound_variables(replace(clause, body=Conjunction(tuple(rest))))
+        bound = bound_variables(replace(clause, body=ast.Conjunction(tuple(rest))))
         aggregates = _aggregates(clause)
         # Another aggregate may bind what makes the groups of this one.
         chosen = next((a for a in aggregates if not _shared(a, clause) - bound), aggregates[0])
         value = _value(chosen, clause, bound)
         head = _without(clause.heads[0], chosen, value)
         body = [_without(part, chosen, value) for part in literals(clause)]
-        body = [part for part in body if part != Test("=", (value, value))]
+        body = [part for part in body if part != ast.Test("=", (value, value))]
         # A variable that only the value of the aggregate binds, as in `x = max x : { p(x) }`, is another one inside.
-        has_value = Test("=", (value, Constant(0, "number")))
-        later = bound_variables(replace(clause, body=Conjunction((*_plain_of(body), has_value))))
+        has_value = ast.Test("=", (value, ast.Constant(0, "number")))
+        later = bound_variables(replace(clause, body=ast.Conjunction((*_plain_of(body), has_value))))
         for name in sorted(_shared(chosen, clause) - later):
             self.draft.problem(
                 "unsafe-aggregate",
                 f"unsafe variable {quote(name)} in an aggregate",
-                next(v.span for v in variables(chosen) if v.name == name),
+                next(v.span for v in ast.variables(chosen) if v.name == name),
                 note="a variable that also occurs outside of an aggregate must be bound there",
                 hint="bind it by a positive body atom; the facts that have the value of an aggregate are found by an "
                 "atom with that value",
             )
             raise _Unsafe
-        groups = [v for v in dict.fromkeys(variables(chosen)) if v.name in _shared(chosen, clause) & bound]
+        groups = [v for v in dict.fromkeys(ast.variables(chosen)) if v.name in _shared(chosen, clause) & bound]
         self.rules.append(
-            replace(clause, heads=(head,), body=Conjunction((*body, self._has_value(chosen, groups, rest, value))))
+            replace(clause, heads=(head,), body=ast.Conjunction((*body, self._has_value(chosen, groups, rest, value))))
         )
 
-    def _has_value(self, aggregate: Aggregate, groups: list[Variable], rest: list[Literal], value: Variable) -> Formula:
+    def _has_value(
+        self, aggregate: ast.Aggregate, groups: list[ast.Variable], rest: list[Literal], value: ast.Variable
+    ) -> ast.Formula:
         """Return what says that a variable has the value of an aggregate."""
         function, span = aggregate.function, aggregate.span
         name = self._values_of(aggregate, groups, rest)
-        atoms = [part for part in rest if isinstance(part, Atom)]
+        atoms = [part for part in rest if isinstance(part, ast.Atom)]
         is_filled = not _may_have_nulls(self.draft) and any(_has_binding(aggregate, groups, atom) for atom in atoms)
-        unnamed = tuple(Wildcard(span) for _ in COLUMNS[function][1:])
-        is_value = Atom(name, (*groups, *unnamed, value), span)
+        unnamed = tuple(ast.Wildcard(span) for _ in COLUMNS[function][1:])
+        is_value = ast.Atom(name, (*groups, *unnamed, value), span)
         if function not in ZERO_OF_NOTHING or is_filled:
             return is_value
-        nothing = Negation(Atom(name, (*groups, *unnamed, Wildcard(span)), span), span)
-        is_zero = Test("=", (value, Constant(0, "number", span)), span)
-        return Disjunction((is_value, Conjunction((nothing, is_zero), span)), span)
+        nothing = ast.Negation(ast.Atom(name, (*groups, *unnamed, ast.Wildcard(span)), span), span)
+        is_zero = ast.Test("=", (value, ast.Constant(0, "number", span)), span)
+        return ast.Disjunction((is_value, ast.Conjunction((nothing, is_zero), span)), span)
 
-    def _values_of(self, aggregate: Aggregate, groups: list[Variable], rest: list[Literal]) -> str:
+    def _values_of(self, aggregate: ast.Aggregate, groups: list[ast.Variable], rest: list[Literal]) -> str:
         """Return the name of the relation with the values of an aggregate."""
         function, target, draft = aggregate.function, aggregate.target, self.draft
         text = draft.texts.get(aggregate) or to_text(aggregate, draft.program.dialect)
         name = text + (f" by {', '.join(v.name for v in groups)}" if groups else "")
         body = with_variables(aggregate.body)
         bound = _bound(body)
-        columns: list[Term] = list(dict.fromkeys((*groups, *(v for v in variables(body) if v.name in bound))))
+        columns: list[ast.Term] = list(dict.fromkeys((*groups, *(v for v in ast.variables(body) if v.name in bound))))
         missing = [v for v in groups if v.name not in bound]
         if missing:
             asked = self._groups_of(rest, missing)
             name += f" of {asked.predicate}"
-            body = Conjunction((asked, body))
+            body = ast.Conjunction((asked, body))
         relation = body if is_relation(body, draft) else None
-        for variable in variables(target) if target is not None else ():
+        for variable in ast.variables(target) if target is not None else ():
             if variable.name not in bound | {v.name for v in groups}:
                 draft.problem(
                     "unsafe-aggregate",
@@ -160,8 +146,8 @@ class _Lifting:
                 )
                 raise _Unsafe
         if target is not None and target not in columns:
-            relation, body = None, Conjunction((body, Test("=", (Variable(TARGET), target), target.span)))
-            target = Variable(TARGET)
+            relation, body = None, ast.Conjunction((body, ast.Test("=", (ast.Variable(TARGET), target), target.span)))
+            target = ast.Variable(TARGET)
             columns.append(target)
         if relation is not None:
             bindings, columns = relation.predicate, list(relation.terms)
@@ -180,13 +166,13 @@ class _Lifting:
         draft.aggregations.setdefault(values, aggregation)
         return values
 
-    def _groups_of(self, rest: list[Literal], missing: list[Variable]) -> Atom:
+    def _groups_of(self, rest: list[Literal], missing: list[ast.Variable]) -> ast.Atom:
         """Return an atom of a relation with the values that the rest of a rule gives to some variables."""
-        bound = bound_variables(Clause((), Conjunction(tuple(rest))))
-        body = Conjunction(tuple(part for part in rest if {v.name for v in variables(part)} <= bound))
+        bound = bound_variables(ast.Clause((), ast.Conjunction(tuple(rest))))
+        body = ast.Conjunction(tuple(part for part in rest if {v.name for v in ast.variables(part)} <= bound))
         name = f"[{', '.join(v.name for v in missing)} of {to_text(body, self.draft.program.dialect)}]"
         self.rules += enter_bindings(self.draft, name, missing, body, body.formulas[0].span)
-        return Atom(name, tuple(missing))
+        return ast.Atom(name, tuple(missing))
 
 
 def _may_have_nulls(draft: Draft) -> bool:
@@ -194,29 +180,29 @@ def _may_have_nulls(draft: Draft) -> bool:
     declared = (a.type for declaration in draft.program.declarations for a in declaration.attributes)
     known = (type for types in draft.known_types.values() for type in types)
     heads = (term for clause in (*draft.rules, *draft.facts) for head in clause.heads for term in head.terms)
-    is_null = (isinstance(term, Constant) and term.type == "null" for term in heads)
+    is_null = (isinstance(term, ast.Constant) and term.type == "null" for term in heads)
     return any(type.endswith("?") for type in (*declared, *known)) or any(is_null)
 
 
-def _has_binding(aggregate: Aggregate, groups: Sequence[Variable], atom: Atom) -> bool:
+def _has_binding(aggregate: ast.Aggregate, groups: Sequence[ast.Variable], atom: ast.Atom) -> bool:
     """Return whether the body of an aggregate has a binding in each group for which an atom holds."""
     body, target = aggregate.body, aggregate.target
-    if not isinstance(body, Atom) or (body.predicate, len(body.terms)) != (atom.predicate, len(atom.terms)):
+    if not isinstance(body, ast.Atom) or (body.predicate, len(body.terms)) != (atom.predicate, len(atom.terms)):
         return False
     if target is not None and target not in body.terms:
         return False
-    values: dict[Term, Term] = {group: group for group in groups}
+    values: dict[ast.Term, ast.Term] = {group: group for group in groups}
     for wanted, term in zip(body.terms, atom.terms, strict=True):
         match wanted:
-            case Wildcard():
+            case ast.Wildcard():
                 continue
-            case Constant():
-                value: Term = wanted
-            case Variable() if wanted not in values and not isinstance(term, Wildcard):
+            case ast.Constant():
+                value: ast.Term = wanted
+            case ast.Variable() if wanted not in values and not isinstance(term, ast.Wildcard):
                 value = values[wanted] = term
-            case Variable() if wanted not in values and list(body.terms).count(wanted) == 1:
+            case ast.Variable() if wanted not in values and list(body.terms).count(wanted) == 1:
                 continue
-            case Variable():
+            case ast.Variable():
                 value = values.get(wanted, wanted)
             case _:
                 return False
@@ -225,97 +211,97 @@ def _has_binding(aggregate: Aggregate, groups: Sequence[Variable], atom: Atom) -
     return True
 
 
-def _without_what_values_say(clause: Clause, draft: Draft) -> Clause:
+def _without_what_values_say(clause: ast.Clause, draft: Draft) -> ast.Clause:
     """Return a rule without atoms that ask only for a fact of a group, where another one asks for the group's value."""
     body = literals(clause)
-    values = [part for part in body if isinstance(part, Atom) and part.predicate in draft.aggregations]
+    values = [part for part in body if isinstance(part, ast.Atom) and part.predicate in draft.aggregations]
     if not values:
         return clause
-    uses = Counter(v.name for v in variables(*clause.heads, *body))
+    uses = Counter(v.name for v in ast.variables(*clause.heads, *body))
 
-    def is_said(atom: Atom, value: Atom) -> bool:
+    def is_said(atom: ast.Atom, value: ast.Atom) -> bool:
         aggregation = draft.aggregations[value.predicate]
         group = dict(zip(aggregation.groups, value.terms))
         return aggregation.body == atom.predicate and all(
-            term == group[column] if column in group else isinstance(term, Wildcard) or _occurs_once(term, uses)
+            term == group[column] if column in group else isinstance(term, ast.Wildcard) or _occurs_once(term, uses)
             for column, term in enumerate(atom.terms)
         )
 
-    rest = tuple(part for part in body if not isinstance(part, Atom) or not any(is_said(part, v) for v in values))
-    return clause if len(rest) == len(body) else replace(clause, body=Conjunction(rest))
+    rest = tuple(part for part in body if not isinstance(part, ast.Atom) or not any(is_said(part, v) for v in values))
+    return clause if len(rest) == len(body) else replace(clause, body=ast.Conjunction(rest))
 
 
-def _occurs_once(term: Term, uses: Counter[str]) -> bool:
-    return isinstance(term, Variable) and uses[term.name] == 1
+def _occurs_once(term: ast.Term, uses: Counter[str]) -> bool:
+    return isinstance(term, ast.Variable) and uses[term.name] == 1
 
 
-def _as_written(column: Term, aggregate: Aggregate) -> Term:
+def _as_written(column: ast.Term, aggregate: ast.Aggregate) -> ast.Term:
     """Return what a column of the bindings of an aggregate has."""
-    if column == Variable(TARGET) and aggregate.target is not None:
+    if column == ast.Variable(TARGET) and aggregate.target is not None:
         return aggregate.target
-    return Wildcard() if isinstance(column, Variable) and column.name.startswith((WILDCARD, RECORD)) else column
+    return ast.Wildcard() if isinstance(column, ast.Variable) and column.name.startswith((WILDCARD, RECORD)) else column
 
 
-def _has_aggregate(term: Term) -> bool:
-    return not isinstance(term, Constant) and any(isinstance(node, Aggregate) for node in nodes(term))
+def _has_aggregate(term: ast.Term) -> bool:
+    return not isinstance(term, ast.Constant) and any(isinstance(node, ast.Aggregate) for node in ast.nodes(term))
 
 
-def _aggregates(clause: Clause) -> list[Aggregate]:
+def _aggregates(clause: ast.Clause) -> list[ast.Aggregate]:
     """Return the aggregates of a clause that are within no other one."""
-    parts = nodes(*clause.heads, *literals(clause), in_aggregates=False)
-    return [node for node in parts if isinstance(node, Aggregate)]
+    parts = ast.nodes(*clause.heads, *literals(clause), in_aggregates=False)
+    return [node for node in parts if isinstance(node, ast.Aggregate)]
 
 
-def _plain(clause: Clause) -> list[Literal]:
+def _plain(clause: ast.Clause) -> list[Literal]:
     """Return the literals of a clause without aggregates."""
     return _plain_of(literals(clause))
 
 
 def _plain_of(body: Iterable[Literal]) -> list[Literal]:
-    return [part for part in body if not any(isinstance(node, Aggregate) for node in nodes(part))]
+    return [part for part in body if not any(isinstance(node, ast.Aggregate) for node in ast.nodes(part))]
 
 
-def _value(aggregate: Aggregate, clause: Clause, bound: set[str]) -> Variable:
+def _value(aggregate: ast.Aggregate, clause: ast.Clause, bound: set[str]) -> ast.Variable:
     """Return the variable that an equation gives the value of an aggregate to, or a new one."""
     for part in literals(clause):
-        if isinstance(part, Test) and part.operator == "=" and aggregate in part.terms:
+        if isinstance(part, ast.Test) and part.operator == "=" and aggregate in part.terms:
             (other,) = [term for term in part.terms if term != aggregate] or [aggregate]
-            if isinstance(other, Variable) and other.name not in bound:
+            if isinstance(other, ast.Variable) and other.name not in bound:
                 return other
-    taken = {v.name for v in variables(*clause.heads, *literals(clause)) if v.name.startswith(VALUE)}
-    return Variable(f"{VALUE}{len(taken)}")
+    taken = {v.name for v in ast.variables(*clause.heads, *literals(clause)) if v.name.startswith(VALUE)}
+    return ast.Variable(f"{VALUE}{len(taken)}")
 
 
-def _shared(aggregate: Aggregate, clause: Clause) -> set[str]:
+def _shared(aggregate: ast.Aggregate, clause: ast.Clause) -> set[str]:
     """Return the variables of an aggregate that occur outside of all aggregates as well."""
-    outside = {v.name for v in variables(*clause.heads, *literals(clause), in_aggregates=False)}
-    return outside & {v.name for v in variables(aggregate)}
+    outside = {v.name for v in ast.variables(*clause.heads, *literals(clause), in_aggregates=False)}
+    return outside & {v.name for v in ast.variables(aggregate)}
 
 
-def _bound(body: Formula) -> set[str]:
+def _bound(body: ast.Formula) -> set[str]:
     """Return the variables that a body binds by itself, whichever of its alternatives holds."""
     bound = []
     for rule in alternatives(body):
         parts = list(literals(rule))
         for aggregate in _aggregates(rule):  # it has some value, whatever that is
-            parts = [_without(part, aggregate, Constant(0, "number")) for part in parts]
-        bound.append(bound_variables(replace(rule, body=Conjunction(tuple(parts)))))
+            parts = [_without(part, aggregate, ast.Constant(0, "number")) for part in parts]
+        bound.append(bound_variables(replace(rule, body=ast.Conjunction(tuple(parts)))))
     return set.intersection(*bound) if bound else set()
 
 
-P = TypeVar("P", Atom, Literal, Term)
+P = TypeVar("P", ast.Atom, Literal, ast.Term)
 
 
-def _without(part: P, aggregate: Aggregate, value: Variable | Constant) -> P:
+def _without(part: P, aggregate: ast.Aggregate, value: ast.Variable | ast.Constant) -> P:
     """Return a part of a rule with a value in the place of an aggregate."""
     match part:
-        case Aggregate():
+        case ast.Aggregate():
             return value if part == aggregate else part
-        case Atom() | Test():
+        case ast.Atom() | ast.Test():
             return replace(part, terms=tuple(_without(t, aggregate, value) for t in part.terms))
-        case Call(arguments=terms):
+        case ast.Call(arguments=terms):
             return replace(part, arguments=tuple(_without(t, aggregate, value) for t in terms))
-        case Negation(formula=Atom() as atom):
+        case ast.Negation(formula=ast.Atom() as atom):
             return replace(part, formula=_without(atom, aggregate, value))
         case _:
             return part

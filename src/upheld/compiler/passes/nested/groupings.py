@@ -21,24 +21,7 @@ from dataclasses import replace
 from upheld.base.errors import quote
 from upheld.compiler.passes.nested.bindings import ANYTHING, alternatives, enter_bindings, is_relation, with_variables
 from upheld.compiler.passes.safety import bound_variables
-from upheld.language.ast import (
-    Atom,
-    Clause,
-    Conjunction,
-    Disjunction,
-    Exists,
-    Formula,
-    Grouping,
-    Negation,
-    Result,
-    Term,
-    Test,
-    Truth,
-    Values,
-    Variable,
-    Wildcard,
-    variables,
-)
+from upheld.language import ast
 from upheld.language.core import Aggregation
 from upheld.language.draft import Draft
 from upheld.language.syntax.printer import to_text
@@ -74,36 +57,38 @@ class _Lifting:
 
     def __init__(self, draft: Draft):
         self.draft = draft
-        self.rules: list[Clause] = []
+        self.rules: list[ast.Clause] = []
 
-    def lifted(self, formula: Formula) -> Formula:
+    def lifted(self, formula: ast.Formula) -> ast.Formula:
         match formula:
-            case Grouping():
-                return Conjunction(tuple(self._has_result(formula, result) for result in formula.results), formula.span)
-            case Exists():
+            case ast.Grouping():
+                return ast.Conjunction(
+                    tuple(self._has_result(formula, result) for result in formula.results), formula.span
+                )
+            case ast.Exists():
                 return self._exists(formula)
-            case Values():
+            case ast.Values():
                 return self._table(formula)
-            case Negation(formula=inner):
+            case ast.Negation(formula=inner):
                 return replace(formula, formula=self.lifted(inner))
-            case Conjunction(formulas=parts) | Disjunction(formulas=parts):
+            case ast.Conjunction(formulas=parts) | ast.Disjunction(formulas=parts):
                 return replace(formula, formulas=tuple(map(self.lifted, parts)))
-            case Atom() | Test() | Truth():
+            case ast.Atom() | ast.Test() | ast.Truth():
                 return formula
 
-    def _table(self, formula: Values) -> Atom:
+    def _table(self, formula: ast.Values) -> ast.Atom:
         """Return an atom of the relation with the rows of a table."""
         name = f"[{self._text(formula)}]"
         if name not in self.draft.hidden:
             self.draft.hidden.add(name)
             self.draft.arities[name] = len(formula.variables)
-            rows = (Atom(name, row, formula.span) for row in formula.rows)
-            self.rules += [Clause((row,), Conjunction(()), formula.span) for row in rows]
-        return Atom(name, formula.variables, formula.span)
+            rows = (ast.Atom(name, row, formula.span) for row in formula.rows)
+            self.rules += [ast.Clause((row,), ast.Conjunction(()), formula.span) for row in rows]
+        return ast.Atom(name, formula.variables, formula.span)
 
-    def _exists(self, formula: Exists) -> Atom:
+    def _exists(self, formula: ast.Exists) -> ast.Atom:
         body, text = self.lifted(formula.body), self._text(formula)
-        columns = [v for v in dict.fromkeys(variables(body, in_aggregates=False)) if v not in formula.local]
+        columns = [v for v in dict.fromkeys(ast.variables(body, in_aggregates=False)) if v not in formula.local]
         bound = _bound(body)
         missing = [v for v in columns if v.name not in bound]
         for variable in missing:
@@ -117,13 +102,13 @@ class _Lifting:
         if missing:
             raise _Unsafe
         self.rules += enter_bindings(self.draft, f"[{text}]", columns, body, formula.span)
-        return Atom(f"[{text}]", tuple(columns), formula.span)
+        return ast.Atom(f"[{text}]", tuple(columns), formula.span)
 
-    def _has_result(self, grouping: Grouping, result: Result) -> Formula:
+    def _has_result(self, grouping: ast.Grouping, result: ast.Result) -> ast.Formula:
         """Return what says that a variable has a result of a grouping."""
         body = self.lifted(with_variables(grouping.body))
         bound = _bound(body)
-        missing = [v for v in (*grouping.groups, *variables(*result.arguments)) if v.name not in bound]
+        missing = [v for v in (*grouping.groups, *ast.variables(*result.arguments)) if v.name not in bound]
         for variable in missing:
             self.draft.problem(
                 "unsafe-aggregate",
@@ -134,11 +119,11 @@ class _Lifting:
             )
         if missing:
             raise _Unsafe
-        arguments: list[Variable] = []
+        arguments: list[ast.Variable] = []
         for number, argument in enumerate(result.arguments):
-            if not isinstance(argument, Variable):
-                computed = Variable(f"{COMPUTED}{number}")
-                body = Conjunction((body, Test("=", (computed, argument), argument.span)), body.span)
+            if not isinstance(argument, ast.Variable):
+                computed = ast.Variable(f"{COMPUTED}{number}")
+                body = ast.Conjunction((body, ast.Test("=", (computed, argument), argument.span)), body.span)
                 argument = computed
             arguments.append(argument)
         text = self._text(replace(grouping, results=(result,)))
@@ -147,25 +132,31 @@ class _Lifting:
             extreme, argument = arguments
             function = _AT_EXTREME[function]
             at_extreme = self._values_of(grouping, function, extreme, False, body, f"{function}, for {text}")
-            body, arguments = Conjunction((at_extreme, body), body.span), [argument]
+            body, arguments = ast.Conjunction((at_extreme, body), body.span), [argument]
         target = arguments[0] if arguments else None
         value = self._values_of(grouping, function, target, result.distinct, body, text)
         return replace(value, terms=(*value.terms[:-1], result.variable))
 
     def _values_of(
-        self, grouping: Grouping, function: str, target: Variable | None, distinct: bool, body: Formula, text: str
-    ) -> Atom:
+        self,
+        grouping: ast.Grouping,
+        function: str,
+        target: ast.Variable | None,
+        distinct: bool,
+        body: ast.Formula,
+        text: str,
+    ) -> ast.Atom:
         """Return an atom of the relation with the values of a function. It asks for the value that is the target."""
         draft, groups = self.draft, grouping.groups
         values = f"[{text}]"
         if target is not None and (distinct or function in _OF_SETS):
             columns = list(dict.fromkeys((*groups, target)))
         else:
-            columns = list(dict.fromkeys((*groups, *variables(body, in_aggregates=False))))
+            columns = list(dict.fromkeys((*groups, *ast.variables(body, in_aggregates=False))))
             bound = _bound(body)
             columns = [v for v in columns if v.name in bound]
         if is_relation(body, draft) and set(columns) == set(body.terms):
-            bindings, columns = body.predicate, [v for v in body.terms if isinstance(v, Variable)]
+            bindings, columns = body.predicate, [v for v in body.terms if isinstance(v, ast.Variable)]
         else:  # which several functions may have in common
             bindings = f"[{', '.join(v.name for v in columns)} of {self._text(body)}]"
             self.rules += enter_bindings(draft, bindings, columns, body, grouping.span)
@@ -177,17 +168,17 @@ class _Lifting:
             values, function, bindings, tuple(map(columns.index, groups)), at, names, text, span=grouping.span
         )
         draft.aggregations.setdefault(values, aggregation)
-        unnamed = (Wildcard(grouping.span) for _ in COLUMNS[function][1:])
-        return Atom(values, (*groups, *unnamed, target or Wildcard()), grouping.span)
+        unnamed = (ast.Wildcard(grouping.span) for _ in COLUMNS[function][1:])
+        return ast.Atom(values, (*groups, *unnamed, target or ast.Wildcard()), grouping.span)
 
-    def _column(self, column: Variable) -> str:
+    def _column(self, column: ast.Variable) -> str:
         return "_" if column.name.startswith(ANYTHING) else self._text(column)
 
-    def _text(self, thing: Formula | Term) -> str:
+    def _text(self, thing: ast.Formula | ast.Term) -> str:
         return to_text(thing, self.draft.program.dialect)
 
 
-def _bound(body: Formula) -> set[str]:
+def _bound(body: ast.Formula) -> set[str]:
     """Return the variables that a body binds by itself, whichever of its alternatives holds."""
     bound = [bound_variables(rule) for rule in alternatives(body)]
     return set.intersection(*bound) if bound else set()
