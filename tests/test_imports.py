@@ -60,7 +60,7 @@ FLOORS = {
         plots statistics threads
     """,
     "language": """
-        values printable
+        values
         terms
         ast
         types
@@ -91,7 +91,7 @@ FLOORS = {
         updatefiles
     """,
     "store": """
-        files access seals tables
+        files tables
         manifest
         programs versions
         feed
@@ -108,7 +108,7 @@ FLOORS = {
         reading
         inspection warming
         lifecycle
-        by_tasks commits
+        commits
         materialisation
         build
         project

@@ -12,9 +12,8 @@ from upheld import UpheldError
 from upheld.base.errors import WRITTEN
 from upheld.cli.commands import apply, check, demo, diff, explain, owl, pipeline, query, run, warm
 from upheld.cli.garbage import leave_modules
-from upheld.cli.messages import show, warnings_shown
+from upheld.cli.messages import show, standard_output, warnings_shown
 from upheld.cli.outcome import BAD_INPUT, INTERRUPTED
-from upheld.cli.standardoutput import standard_output
 
 EPILOG = """\
 `upheld COMMAND --help` lists the options of a command. Exit codes: 0 success, 1 nothing holds, or a

@@ -14,7 +14,7 @@ from upheld.explain.aggregates import ASKED_BY_ATOM
 from upheld.language.ast import Constant
 from upheld.language.core import Atom, Builtin, Fact, Rule
 from upheld.language.core_text import atom_text, builtin_text, expression_text, is_matched, rule_text
-from upheld.language.terms.prefixes import shortened
+from upheld.language.terms.iris import shortened
 
 #: Rules of which the text shows why they do not derive a fact.
 FAILURES_SHOWN = 10

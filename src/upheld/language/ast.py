@@ -6,12 +6,35 @@ Spans hold the place in the source; they are ignored by equality, so a program e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from upheld.base.source import Span
-from upheld.language.printable import Printable
 from upheld.language.values import Value
+
+T = TypeVar("T")
+
+_PRINTERS: dict[type, Callable[[Any], str]] = {}
+
+
+class Printable:
+    """A class whose `str` is the function registered for it."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return _PRINTERS[type(self)](self)
+
+
+def prints(kind: type[T]) -> Callable[[Callable[[T], str]], Callable[[T], str]]:
+    """Register the decorated function as the `str` of a class."""
+
+    def register(text: Callable[[T], str]) -> Callable[[T], str]:
+        _PRINTERS[kind] = text
+        return text
+
+    return register
 
 
 def _span() -> Span | None:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from upheld.base.source import Span
-from upheld.language.ast import Constant, Directive, Program, TypeDeclaration, Variable
-from upheld.language.printable import Printable
+from upheld.language.ast import Constant, Directive, Printable, Program, TypeDeclaration, Variable
 from upheld.language.types.functors import Functor, functor
 from upheld.language.values import Value
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import cast
 
 from upheld.base.errors import Problem
-from upheld.language.ast import Constant, Variable
+from upheld.language.ast import Constant, Variable, prints
 from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Rule
 from upheld.language.expressions import PREFIX as LIFTED
 from upheld.language.patterns import Taken, constructed, taken
-from upheld.language.printable import prints
-from upheld.language.terms.prefixes import shortened
+from upheld.language.terms.iris import shortened
 from upheld.language.terms.terms import FALSE, TRUE
 from upheld.language.terms.vocabulary import PREFIXES
 from upheld.language.types.columns import NULL, ColumnType

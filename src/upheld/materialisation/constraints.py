@@ -14,7 +14,7 @@ from upheld.facts.relation import Relation
 from upheld.language.ast import Constant
 from upheld.language.core import Atom, Core, Fact, Predicate
 from upheld.language.core_text import atom_text, value_text
-from upheld.language.terms.prefixes import shortened
+from upheld.language.terms.iris import shortened
 from upheld.language.terms.vocabulary import PREFIXES
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from upheld.facts.rdf.reading import read as read_rdf
 from upheld.facts.rdf.writing import prepared, statements_text
 from upheld.language.ast import Directive, Program
 from upheld.language.core import Predicate
-from upheld.language.syntax.confinement import outside
+from upheld.language.syntax.files import outside
 from upheld.language.terms.vocabulary import QUAD, TRIPLE
 from upheld.materialisation.build import check_options, materialise_core, restore
 from upheld.materialisation.constraints import violated

@@ -28,7 +28,7 @@ from upheld.facts.relation import Relation, coded_columns, decoded
 from upheld.facts.sql import Parameters
 from upheld.language.core import Core, Fact, Predicate
 from upheld.language.syntax.files import query_prefixes
-from upheld.language.terms.prefixes import shortened
+from upheld.language.terms.iris import shortened
 from upheld.language.terms.vocabulary import PREFIXES
 from upheld.language.values import Value
 from upheld.maintain.aggregates import aggregates

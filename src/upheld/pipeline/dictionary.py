@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.base.errors import FactsError, Problem, quote
 from upheld.facts.stored import TEXTS
-from upheld.pipeline.layouts import bits_of
 from upheld.pipeline.sinks import Writer
-from upheld.store.spark.files import FileSystem
-from upheld.store.spark.paths import verbatim
+from upheld.store.spark.files import FileSystem, verbatim
 
 _MANIFEST = "dictionary.json"
 
@@ -110,3 +109,15 @@ class Dictionary:
         writer.folder(f"{self.folder}/{part}", pairs, "parquet")
         manifest = {"version": 1, "parts": self.parts, "texts": self.size}
         writer.text(f"{self.folder}/{_MANIFEST}", json.dumps(manifest, indent=2) + "\n")
+
+
+def bits_of(unsigned: Column) -> Column:
+    """Return an unsigned number, a `decimal(20,0)`, as the `bigint` with the same 64 bits."""
+    return F.when(unsigned > F.lit(2**63 - 1), unsigned - F.lit(Decimal(2**64))).otherwise(unsigned).cast("bigint")
+
+
+def laid_out(frame: DataFrame, types: Sequence[str]) -> DataFrame:
+    """Return the rows of a predicate as tasks read them."""
+    names = [F.col(f"c{i}") for i in range(len(types))]
+    codes = [bits_of(c) if type == "unsigned" else c for c, type in zip(names, types, strict=True)]
+    return frame.select(*(code.alias(f"c{i}") for i, code in enumerate(codes)))

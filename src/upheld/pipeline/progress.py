@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upheld.engines.spark.session import title
 from upheld.engines.spark.tasks.barrier_job import new_group
 from upheld.engines.spark.tasks.job_progress import JobProgress
-from upheld.engines.spark.titles import title
 from upheld.language.ast import Program
 from upheld.materialisation.progress import Progress
 from upheld.pipeline.report import Stage, StageWatcher

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from upheld.base.errors import count
-from upheld.engines.spark.titles import title
+from upheld.engines.spark.session import title
 from upheld.language.ast import Program
 
 if TYPE_CHECKING:

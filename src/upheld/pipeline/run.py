@@ -27,19 +27,16 @@ from upheld.facts.stored import TEXTS, StoredFacts, StoredFile
 from upheld.language.core import Core
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.materialisation.build import materialise_core
-from upheld.materialisation.by_tasks import tasks_see, texts_in_tasks
-from upheld.materialisation.lifecycle import draft_of
+from upheld.materialisation.lifecycle import draft_of, tasks_see, texts_in_tasks
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence import saved_rows
 from upheld.pipeline import table_files
-from upheld.pipeline.dictionary import Dictionary, identify, texts_of
+from upheld.pipeline.dictionary import Dictionary, identify, laid_out, texts_of
 from upheld.pipeline.job import Job, Sink, Source
-from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes import distributed, driver, shared_folder
 from upheld.pipeline.modes.choosing import Sizes, bytes_of, fits
 from upheld.pipeline.modes.choosing import choose as choose_mode
-from upheld.pipeline.modes.derived import Derived, Frames
-from upheld.pipeline.modes.driver import Facts
+from upheld.pipeline.modes.driver import Derived, Facts, Frames
 from upheld.pipeline.modes.shared_folder import SharedFolder, local_path
 from upheld.pipeline.progress import StageProgress
 from upheld.pipeline.report import Choice, PipelineRun, Recorder, StageWatcher

@@ -18,8 +18,7 @@ from upheld.pipeline.job import Sink
 from upheld.store.draft import Draft
 from upheld.store.kept.draft import TableDraft
 from upheld.store.kept.table import KeptTable
-from upheld.store.spark.files import FileSystem, child, writing_to
-from upheld.store.spark.paths import verbatim
+from upheld.store.spark.files import FileSystem, child, verbatim, writing_to
 
 FEED = "feed.json"
 

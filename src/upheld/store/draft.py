@@ -14,9 +14,8 @@ from upheld.base.errors import UpheldError
 from upheld.base.interruptions import uninterrupted
 from upheld.facts.relation import Relation, missing_package
 from upheld.language.core import Predicate
-from upheld.store.access import reading, writing
 from upheld.store.feed import FeedStep, SavedProgram, Segment
-from upheld.store.files import Checksum, Summed
+from upheld.store.files import Checksum, Summed, reading, writing
 from upheld.store.manifest import Manifest, SavedBooks, SavedFeed, SavedRelation, SavedSources, feed_folder
 from upheld.store.tables import marked_table, plain_table, statuses
 from upheld.store.versions import Base, Store

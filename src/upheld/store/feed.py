@@ -22,8 +22,7 @@ from upheld.language.core import Core
 from upheld.language.syntax.printer import to_text
 from upheld.language.types.columns import column_type
 from upheld.language.values import NAN
-from upheld.store.access import reading
-from upheld.store.files import Checksum, Files
+from upheld.store.files import Checksum, Files, reading
 from upheld.store.manifest import Manifest, SavedFeed, SavedRelation
 from upheld.store.programs import digest
 

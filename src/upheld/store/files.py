@@ -5,13 +5,20 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import IO, Any, Protocol
+from pathlib import Path
+from typing import IO, Any, Protocol, TypeVar
 from uuid import uuid4
+
+from upheld.base.errors import FactsError, Problem
+from upheld.facts.files.reading import unreadable
+from upheld.facts.files.replacement import unwritable
 
 #: Bytes read at a time to compute a checksum.
 _BLOCK = 1 << 20
@@ -232,3 +239,58 @@ def _sync(folder: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+T = TypeVar("T")
+
+_FIRST_LINE = re.compile(rb'\{"format": (\d+), "sha256": "([0-9a-f]{64})",')
+
+
+def sealed(format: int, fields: Mapping[str, str]) -> bytes:
+    """Return the bytes of an object with these fields, each of which is JSON already and gets a line of its own."""
+    body = (",\n".join(f'  "{name}": {value}' for name, value in fields.items()) + "\n}\n").encode()
+    return f'{{"format": {format}, "sha256": "{sha256(body).hexdigest()}",\n'.encode() + body
+
+
+def unsealed(
+    text: bytes, format: int, parse: Callable[[Any], T | None], slug: str, what: str, place: str, hint: str | None
+) -> T:
+    """Return what `parse` makes of sealed JSON; raise if it is damaged, of another format, or not `what` it should be.
+
+    `parse` returns None, or raises `ValueError` and the like, for what it does not take.
+    """
+    first, _, body = text.partition(b"\n")
+    line = _FIRST_LINE.fullmatch(first)
+    message, note = f"this is not {what}", f"a manifest is JSON of the format {format} with the SHA-256 of its own text"
+    if line is not None and int(line[1]) != format:
+        message, note = f"the manifest has the format {int(line[1])}", f"this release reads the format {format}"
+        hint = "use the release of Upheld that wrote it"
+    elif line is not None and sha256(body).hexdigest() != line[2].decode():
+        message = "the manifest is damaged"
+    elif line is not None:
+        try:
+            if (parsed := parse(json.loads(text))) is not None:
+                return parsed
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
+            pass  # what is not a manifest is refused below, whatever is wrong with it
+    raise FactsError(Problem(slug, message, place=place, note=note, hint=hint))
+
+
+@contextmanager
+def reading(place: str) -> Iterator[None]:
+    """Raise what a file system refuses as a `FactsError`."""
+    try:
+        yield
+    except OSError as error:
+        raise FactsError(unreadable(Path(place), error)) from None
+
+
+@contextmanager
+def writing(place: str) -> Iterator[None]:
+    """Raise what a file system refuses as a `FactsError`, but that a file is there already."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise FactsError(unwritable(Path(place), error)) from None

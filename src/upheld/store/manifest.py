@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 from upheld.language.core import Predicate
 from upheld.language.types.columns import column_type
-from upheld.store.files import Checksum
-from upheld.store.seals import sealed, unsealed
+from upheld.store.files import Checksum, sealed, unsealed
 
 T = TypeVar("T")
 

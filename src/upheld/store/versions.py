@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any
 from upheld.base.errors import FactsError, Problem, UpheldError, UsageError, quote
 from upheld.facts.columns import Row
 from upheld.facts.files.reading import unreadable
-from upheld.store.access import reading, writing
-from upheld.store.files import Checksum, Files, LocalFiles
+from upheld.store.files import Checksum, Files, LocalFiles, reading, writing
 from upheld.store.manifest import Manifest, SavedRelation, feed_folder
 from upheld.store.tables import EXPLICIT, is_file, mask, row_key
 

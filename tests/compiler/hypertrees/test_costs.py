@@ -16,7 +16,7 @@ from upheld.compiler.hypertrees.cost import COLUMN, Costs, cheapest, choose
 from upheld.compiler.hypertrees.decomposition import is_complete, violations
 from upheld.compiler.hypertrees.estimates import Estimate, Table, estimate_atom, estimate_join
 from upheld.compiler.hypertrees.hypergraph import Hypergraph, hypergraph_of
-from upheld.compiler.hypertrees.search.detkdecomp import Limit
+from upheld.compiler.hypertrees.search.separation import Limit
 from upheld.compiler.hypertrees.search.width import hypertree_width
 from upheld.language.ast import Variable
 from upheld.language.core import Atom, Rule

@@ -21,7 +21,7 @@ from upheld.compiler.hypertrees.decomposition import Decomposition, Node, comple
 from upheld.compiler.hypertrees.estimates import Table
 from upheld.compiler.hypertrees.hypergraph import hypergraph_of
 from upheld.compiler.hypertrees.rewriting import Nodes, decompose, decompose_rules
-from upheld.compiler.hypertrees.search.detkdecomp import Limit
+from upheld.compiler.hypertrees.search.separation import Limit
 from upheld.compiler.hypertrees.search.width import hypertree_width
 from upheld.language.core import Core, Predicate, Rule
 from upheld.language.syntax.files import read_text

@@ -25,10 +25,8 @@ from upheld.compiler.compile import compile_program
 from upheld.compiler.hypertrees.acyclicity import is_acyclic, join_tree
 from upheld.compiler.hypertrees.decomposition import Decomposition, Node, complete, is_complete, violations
 from upheld.compiler.hypertrees.hypergraph import Hypergraph, hypergraph_of
-from upheld.compiler.hypertrees.search.detkdecomp import Limit, LimitSpent, det_k_decomp
-from upheld.compiler.hypertrees.search.elimination import eliminate
-from upheld.compiler.hypertrees.search.separation import Separations
-from upheld.compiler.hypertrees.search.width import hypertree_width
+from upheld.compiler.hypertrees.search.separation import Limit, LimitSpent, Separations
+from upheld.compiler.hypertrees.search.width import det_k_decomp, eliminate, hypertree_width
 from upheld.language.syntax.files import read_text
 
 #: Edges of Adler's hypergraph, whose generalised hypertree width is 2: condition 4 makes the difference.

@@ -14,7 +14,7 @@ from upheld.compiler.compile import compile_program
 from upheld.compiler.strata import stratify
 from upheld.engines import ENGINES
 from upheld.engines.memory.counters import aggregates as memory_aggregates
-from upheld.engines.memory.joins.lookup import rows_with
+from upheld.engines.memory.joins.batch import rows_with
 from upheld.engines.memory.sets import expressions
 from upheld.language.core_text import rule_text
 from upheld.language.syntax.files import read_text

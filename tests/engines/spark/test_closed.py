@@ -13,7 +13,7 @@ from upheld.compiler.compile import compile_program
 from upheld.compiler.strata import stratify
 from upheld.engines.memory.rounds.strata import small_strata
 from upheld.engines.spark.counters import closed
-from upheld.engines.spark.joins.closed import ClosedStrata
+from upheld.engines.spark.counters.closed import ClosedStrata
 from upheld.engines.spark.joins.replication import views_of
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise

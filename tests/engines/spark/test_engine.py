@@ -12,7 +12,7 @@ from upheld.base import memory
 from upheld.compiler.compile import compile_program
 from upheld.compiler.strata import stratify
 from upheld.engines.spark import sparkengine
-from upheld.engines.spark.titles import title
+from upheld.engines.spark.session import title
 from upheld.language.syntax.files import read_text
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -21,8 +21,7 @@ from itertools import combinations
 from upheld.compiler.hypertrees.decomposition import Decomposition, Node, complete, is_complete, violations
 from upheld.compiler.hypertrees.estimates import Estimate, Statistics, estimate_atom, estimate_join, table_of
 from upheld.compiler.hypertrees.hypergraph import bits, hypergraph_of, partial_literals
-from upheld.compiler.hypertrees.search.detkdecomp import Limit, LimitSpent
-from upheld.compiler.hypertrees.search.separation import Mask, Part, Separations, Tree
+from upheld.compiler.hypertrees.search.separation import Limit, LimitSpent, Mask, Part, Separations, Tree
 from upheld.compiler.hypertrees.search.width import hypertree_width
 from upheld.language.core import Rule
 

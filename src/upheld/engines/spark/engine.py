@@ -17,15 +17,14 @@ from upheld.algebra.sets import FactSet, Own, Within
 from upheld.compiler.equality.equality import Equality
 from upheld.engines.memory.storage.codec import Codes, is_text
 from upheld.engines.memory.storage.table import Table
-from upheld.engines.spark import loading, writing
+from upheld.engines.spark import writing
 from upheld.engines.spark.codec import replaced
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.counters.aggregates import PartitionedAggregate
 from upheld.engines.spark.counters.bags import PartitionedBag, PartitionedInstances, found_rows
 from upheld.engines.spark.counters.numbers import PartitionedNumbers, PartitionedRanks, columns_of, rank_columns_of
 from upheld.engines.spark.counters.trace import PartitionedTrace
-from upheld.engines.spark.equality.classes import PartitionedClasses
-from upheld.engines.spark.equality.equivalences import PartitionedGroups
+from upheld.engines.spark.equality.classes import PartitionedClasses, PartitionedGroups
 from upheld.engines.spark.joins import results
 from upheld.engines.spark.joins.arrivals import Arrivals
 from upheld.engines.spark.joins.derivation import Derivation
@@ -115,7 +114,7 @@ class PartitionedEngine:
 
     def load_files(self, predicate: str, files: Sequence[str]) -> PartitionedSet:
         """The facts in files (`data.stored`), of which each task reads some."""
-        came = loading.arrived(self.context, predicate, files)
+        came = writing.arrived(self.context, predicate, files)
         return at_home(self.context, self.context.entered({}, came), frozenset({predicate}))
 
     def _agreed(self, facts: dict[str, Codes]) -> dict[str, Codes]:

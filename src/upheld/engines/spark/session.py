@@ -7,18 +7,20 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from upheld.base.errors import MissingDependency, Problem, UsageError, bad_argument, described_type, is_whole, quote
 from upheld.base.memory import size_of
+from upheld.base.source import Span
 from upheld.engines.spark.java import find_java
 from upheld.store.spark.gateway import is_java_running, is_stopped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 #: Settings for the exchange of batches between Spark and Python on any session.
 ARROW = {"spark.sql.execution.arrow.pyspark.enabled": "true"}
@@ -183,3 +185,10 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 def _stop(spark: SparkSession) -> None:
     if not is_stopped(spark):
         spark.stop()
+
+
+def title(spans: Iterable[Span | None], *more: str) -> str:
+    """Return the description of jobs: the name of the file that a program is from, if it is from one, and more."""
+    names = (str(span.source.name) for span in spans if span is not None)
+    file = next((os.path.basename(name) for name in names if name.endswith((".dl", ".dlog"))), None)
+    return f"Upheld: {', '.join(filter(None, (file, *more)))}"

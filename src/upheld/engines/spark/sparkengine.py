@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary
 from upheld.algebra.engine import Engine
 from upheld.base.errors import Problem, UsageError, count
 from upheld.base.limits import Limits
-from upheld.engines.spark.session import spark_session
-from upheld.engines.spark.titles import title
+from upheld.engines.spark.session import spark_session, title
 from upheld.language.core import Core
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from upheld.facts.columns import Columns, Row
 from upheld.facts.files.badrows import BAD_ROWS_SHOWN
 from upheld.facts.files.reading import Reader, rows_in
 from upheld.facts.ingest.columnar import Unfit, fit, some_rows, source_of, types_of
-from upheld.facts.ingest.files import kind_of, read_parquet, read_text
+from upheld.facts.ingest.files import as_arrow, kind_of, read_parquet, read_text
 from upheld.facts.ingest.fitting import fitted, fitted_by_column, inferred, same_arity
-from upheld.facts.ingest.frames import as_arrow
 from upheld.facts.ingest.tables import order_of, table_of, wrong_arity
 from upheld.facts.rdf.formats import is_rdf
 from upheld.facts.rdf.graphs import read_graph_relation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,6 @@ from upheld.base.interruptions import collector_paused
 from upheld.base.limits import allow
 from upheld.base.source import Source, Span
 from upheld.language.ast import Formula, Program
-from upheld.language.syntax.confinement import outside
 from upheld.language.syntax.parser import Draft, Parser
 from upheld.language.syntax.rdfox import RDFoxParser
 from upheld.language.syntax.souffle import SouffleParser
@@ -250,3 +250,21 @@ def _load(path: Path, span: Span | None) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         message = f"{quote(path)} is not UTF-8: byte 0x{data[error.start]:02X} at offset {error.start}, in line {line}"
         raise refused("not-utf8", message, note="programs are UTF-8") from None
+
+
+def outside(path: Path, folder: Path, span: Span | None) -> Problem | None:
+    """Return the problem of a path that leads out of a folder, once `..` and symbolic links are resolved; None if none.
+
+    `span` is where the program names the path.
+    """
+    root = os.path.realpath(folder)
+    if os.path.commonpath([os.path.realpath(path), root]) == root:
+        return None
+    return Problem(
+        "outside-folder",
+        f"{quote(path)} is outside the folder {quote(folder)}",
+        span,
+        place=None if span else str(path),
+        note="`.include` is confined to the folder of the program, `.input` to that of `-F`, `.output` to that of `-D`",
+        hint="move the file, or leave `--confined` out if you trust the program",
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from upheld.language import ast
-from upheld.language.printable import prints
+from upheld.language.ast import prints
 from upheld.language.syntax import directives, rdfox, reserved
 from upheld.language.syntax.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, TIGHTEST
 from upheld.language.terms import vocabulary

@@ -14,7 +14,7 @@ from upheld.base.errors import FactsError
 from upheld.facts.columns import Columns, Row
 from upheld.facts.files.reading import unreadable
 from upheld.facts.ingest import facts_of
-from upheld.store.access import reading
+from upheld.store.files import reading
 from upheld.store.manifest import SavedRelation
 from upheld.store.versions import Store
 

@@ -14,7 +14,7 @@ from upheld.compiler.lints.rules import lint_rules
 from upheld.compiler.strata import Stratification, Stratum, stratify
 from upheld.language.ast import Program
 from upheld.language.core import Core, Rule
-from upheld.language.syntax.confinement import outside
+from upheld.language.syntax.files import outside
 from upheld.materialisation.directives import compile_with_formats
 from upheld.materialisation.programs import parse
 

@@ -13,18 +13,17 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.engines.spark.packing import packed, unpacked
 from upheld.facts.columns import Columns, Row
 from upheld.facts.stored import StoredFacts, StoredFile, unshared, write_stored
 from upheld.language.core import Predicate
 from upheld.language.types.columns import spark_type
-from upheld.materialisation.by_tasks import write_by_tasks
+from upheld.materialisation.lifecycle import write_by_tasks
 from upheld.materialisation.materialisation import Materialisation
-from upheld.pipeline.layouts import laid_out
+from upheld.pipeline.dictionary import laid_out
 from upheld.pipeline.modes.driver import Facts, columns_of
 from upheld.pipeline.modes.shared_folder import SharedFolder, local_path
-from upheld.store.spark.files import child
-from upheld.store.spark.paths import verbatim
+from upheld.pipeline.sources.arrow import packed, unpacked
+from upheld.store.spark.files import child, verbatim
 
 #: Rows that come to the driver at a time, or go to one file.
 _BATCH = 1 << 18

@@ -6,7 +6,7 @@ a small part of what Spark takes for that. Else they come as ids, and each disti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,13 +21,13 @@ from upheld.facts.columns import Column, Columns, Texts
 from upheld.facts.relation import Relation
 from upheld.facts.stored import TEXTS, StoredFacts, numbers
 from upheld.language.core import Predicate
-from upheld.pipeline.dictionary import encoded
+from upheld.pipeline.dictionary import encoded, laid_out
 from upheld.pipeline.job import Settings
-from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes.choosing import bytes_of
 
 if TYPE_CHECKING:
     import pyarrow
+
 
 #: Rows that go back to Spark at a time.
 _BATCH = 1 << 16
@@ -120,3 +120,37 @@ def to_spark(spark: SparkSession, relation: Relation) -> DataFrame:
     """Return a relation as a DataFrame, whose rows go to Spark in batches of a size that tasks like."""
     with configured(spark, {**ARROW, "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH)}):
         return relation.to_spark(spark)
+
+
+class Frames(Mapping[str, DataFrame]):
+    """Relations as DataFrames, each of which is made when it is first asked for."""
+
+    def __init__(self, names: Sequence[str], make: Callable[[str], DataFrame]) -> None:
+        self._names, self._make = names, make
+        self._made: dict[str, DataFrame] = {}
+
+    def __getitem__(self, name: str) -> DataFrame:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The relations that somebody looks at, and for all of them the numbers of explicit facts and of facts."""
+
+    frames: Mapping[str, DataFrame]
+    sizes: dict[str, tuple[int, int]]
+    rounds: int
+    #: Holds what the frames are made of.
+    held: object
+    #: Makes a folder of Parquet with a relation by tasks, given its name, or returns False if they cannot.
+    write: Callable[[str, str], bool] | None = None

@@ -13,8 +13,7 @@ from upheld.language.core import Predicate
 from upheld.pipeline.job import EXTENSIONS, SOURCE_FORMATS, Source
 from upheld.pipeline.sources.coded import coded_type, is_coded, made_of
 from upheld.pipeline.sources.columnar import Columnar, Given
-from upheld.pipeline.sources.delimited import Delimited
-from upheld.pipeline.sources.json_lines import JsonLines
+from upheld.pipeline.sources.delimited import Delimited, JsonLines
 from upheld.pipeline.sources.ntriples import NTriples
 from upheld.pipeline.sources.rows import Table
 from upheld.pipeline.sources.turtle import Turtle

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from upheld.pipeline.sources.arrow import NotPlain, PlainParquet, parquet_columns
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row, nothing, numbered
-from upheld.store.spark.paths import verbatim
+from upheld.store.spark.files import verbatim
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from upheld.pipeline.sources.arrow import Plain
-from upheld.store.spark.paths import verbatim
+from upheld.store.spark.files import verbatim
 
 
 @dataclass(frozen=True)

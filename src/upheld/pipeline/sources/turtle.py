@@ -19,7 +19,7 @@ from upheld.facts.relation import missing_package
 from upheld.language.terms.terms import escape
 from upheld.pipeline.sources.ntriples import NAMES
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row
-from upheld.store.spark.paths import verbatim
+from upheld.store.spark.files import verbatim
 
 if TYPE_CHECKING:
     import pyarrow

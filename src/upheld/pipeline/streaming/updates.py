@@ -17,8 +17,7 @@ from upheld.facts.updatefiles import Update, snapshot_in, updates_in, updates_in
 from upheld.language.core import Predicate
 from upheld.pipeline.job import Stream
 from upheld.store.spark.errors import explained
-from upheld.store.spark.files import FileSystem, shown
-from upheld.store.spark.paths import verbatim
+from upheld.store.spark.files import FileSystem, shown, verbatim
 
 if TYPE_CHECKING:
     import pyarrow

@@ -15,8 +15,7 @@ from upheld.base.errors import FactsError, Problem
 from upheld.base.interruptions import uninterrupted
 from upheld.facts.files.reading import unreadable
 from upheld.facts.relation import missing_package
-from upheld.store.access import writing
-from upheld.store.files import Files, Summed
+from upheld.store.files import Files, Summed, writing
 from upheld.store.kept.manifest import DataFile, Shape, TableManifest
 from upheld.store.kept.order import Order, applied, row_at
 

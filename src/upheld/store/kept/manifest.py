@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from upheld.facts.change import relation_of
 from upheld.language.core import Predicate
 from upheld.language.types.columns import column_type
-from upheld.store.seals import sealed, unsealed
+from upheld.store.files import sealed, unsealed
 from upheld.store.tables import plain_table
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from upheld.base.errors import FactsError, Problem, UsageError, is_path, nearest, quote, require
 from upheld.facts.relation import missing_package
-from upheld.store.access import reading
-from upheld.store.files import Files, LocalFiles
+from upheld.store.files import Files, LocalFiles, reading
 from upheld.store.kept.draft import read_file
 from upheld.store.kept.manifest import NAME, DataFile, TableManifest
 

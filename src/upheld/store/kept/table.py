@@ -12,8 +12,7 @@ from uuid import uuid4
 
 from upheld.base.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.facts.relation import Relation
-from upheld.store.access import reading, writing
-from upheld.store.files import Files
+from upheld.store.files import Files, reading, writing
 from upheld.store.kept.draft import TableDraft
 from upheld.store.kept.manifest import DATA_FILE, NAME, Shape, TableManifest
 from upheld.store.kept.order import difference, signed

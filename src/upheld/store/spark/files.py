@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 from upheld.base.errors import FactsError, Problem
 from upheld.store.files import Checksum
 from upheld.store.spark.gateway import Gateway
-from upheld.store.spark.paths import verbatim
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -225,3 +224,12 @@ class FileSystem:
 def _missing(path: str) -> Problem:
     message = "no file matches this" if re.search(r"[*?\[{]", path) else "there is no such file or folder"
     return Problem("missing-file", message, place=path, hint="correct the path, or make the file")
+
+
+def verbatim(path: str) -> str:
+    """Return what Spark reads a file or folder by: characters that would make its path a pattern stand for themselves.
+
+    >>> verbatim("/data/run [1]/e.csv")
+    '/data/run \\\\[1\\\\]/e.csv'
+    """
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from upheld.algebra.aggregates import overflow
 from upheld.algebra.sets import FactSet
-from upheld.engines.memory.joins.lookup import rows_with
+from upheld.engines.memory.joins.batch import rows_with
 from upheld.engines.memory.kernels import aggregates as kernels
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.sets.context import Context

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from upheld.algebra.expansion import Expansions
 from upheld.algebra.pairs import pairs_between, pairs_within
 from upheld.algebra.sets import FactSet
-from upheld.engines.memory.joins.lookup import rows_with
+from upheld.engines.memory.joins.batch import rows_with
 from upheld.engines.memory.kernels import components
 from upheld.engines.memory.sets.context import Context
 from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set

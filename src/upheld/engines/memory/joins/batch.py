@@ -446,3 +446,23 @@ def _wanted(step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.int64]:
     wanted = np.empty((width, len(step.known)), np.int64)
     row_kernels.make_rows(B, width, step.terms, step.constants, wanted)
     return wanted
+
+
+_NO_REPEATS = np.empty((0, 2), np.int64)
+
+
+def rows_with(
+    table: Table, columns: tuple[int, ...], wanted: Codes, truth: Truth
+) -> tuple[npt.NDArray[np.int64], Rows]:
+    """Return the rows of a set with one of some keys in these columns, each with the place of its key."""
+    keys = np.ascontiguousarray(wanted, np.int64)
+    room = pair_room(len(keys))
+    parents, matches = np.empty(room, np.int32), np.empty(room, np.int32)
+    index = table.index(columns)
+    places, rows = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+    i, on = 0, None
+    while i < len(keys):
+        i, on, count = index.probe(table, keys, i, on, truth, _NO_REPEATS, parents, matches)
+        places.append(parents[:count].copy())
+        rows.append(matches[:count].copy())
+    return np.concatenate(places).astype(np.int64), np.concatenate(rows)
