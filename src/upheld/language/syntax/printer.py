@@ -25,7 +25,7 @@ Parts = tuple[int, list[Part]]
 def to_text(thing: ast.Program | ast.Clause | ast.Formula | ast.Term, dialect: str = "dl") -> str:
     """Return a program, clause, formula or term as text; a program in its own dialect.
 
-    >>> to_text(Call("*", (Call("+", (Variable("x"), Constant(1, "number"))), Variable("y"))))
+    >>> to_text(ast.Call("*", (ast.Call("+", (ast.Variable("x"), ast.Constant(1, "number"))), ast.Variable("y"))))
     '(x + 1) * y'
     """
     if isinstance(thing, ast.Program):
