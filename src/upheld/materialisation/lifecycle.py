@@ -18,14 +18,13 @@ from upheld.base.statistics import Statistics
 from upheld.base.threads import ONE_THREAD, Threads
 from upheld.base.turns import Turns, park_when_idle
 from upheld.compiler.growth import growing_rules
-from upheld.compiler.hypertrees.modes import Decomposed, concerned
 from upheld.compiler.strata import Stratification, stratify
 from upheld.engines import EngineChoice, chosen_threads, facts_reader, open_engine
 from upheld.facts.change import Change, relation_of
 from upheld.facts.columns import Row
 from upheld.facts.relation import Relation
 from upheld.facts.stored import StoredFacts
-from upheld.language.core import Atom, Core, Predicate
+from upheld.language.core import Core, Predicate
 from upheld.language.syntax.printer import to_text
 from upheld.maintain.update import Requested, State
 from upheld.materialisation.constraints import REPORT, default_choice
@@ -45,6 +44,7 @@ from upheld.materialisation.persistence.record import (
     sizes_of,
     together,
 )
+from upheld.materialisation.programs import decompose_for
 from upheld.materialisation.progress import ProgressGiven, ProgressWatcher, reporting
 from upheld.materialisation.reports.log import log_materialisation
 from upheld.materialisation.reports.profile import Costs
@@ -56,7 +56,6 @@ from upheld.materialisation.versions.sparql import SparqlStore
 from upheld.materialisation.versions.views import History, not_copied
 
 if TYPE_CHECKING:
-    from upheld.compiler.hypertrees.forecast import Forecast
     from upheld.compiler.hypertrees.modes import Decision
     from upheld.materialisation.reports.program_change import ProgramChange
     from upheld.materialisation.updates.rule_changes import RemovedRules
@@ -521,24 +520,6 @@ class _Now:
 
     def explicit(self, name: str) -> Relation:
         return self._m._relation(self._m._predicate(name), self._m._state.E.rows(name))
-
-
-def decompose_for(core: Core, E: FactSet, mode: str) -> Decomposed:
-    """Return a program with some rules decomposed, by estimates from its explicit facts, and the decisions."""
-    asked = concerned(core.rules, mode)
-    if not asked:
-        return Decomposed(core)
-    # Most programs have no such rule, and start faster without these.
-    from upheld.compiler.hypertrees.deciding import decompose_program
-    from upheld.compiler.hypertrees.estimates import Table
-    from upheld.compiler.hypertrees.forecast import Forecast
-
-    def forecast(atoms: Sequence[Atom]) -> Forecast:
-        tables = Forecast(core, lambda some: (Table(*profile) for profile in E.profiles(some)))
-        tables.expect(atoms)
-        return tables
-
-    return decompose_program(core, asked, sum(map(E.at_most, E.predicates())), forecast, mode)
 
 
 def write_by_tasks(m: Lifecycle, name: str, folder: str) -> list[tuple[str, int]] | None:

@@ -1,4 +1,4 @@
-"""Programs as users give them (a file, a text, the name of a rule set, a `Program`), and of saved states."""
+"""Programs as users give them (a file, a text, the name of a rule set, a `Program`), as saved, and as decomposed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from upheld.algebra.sets import FactSet
 from upheld.base.errors import Problem, UsageError, are_paths, nearest, quote, require
 from upheld.compiler.compile import compile_program
+from upheld.compiler.hypertrees.modes import Decomposed, concerned
 from upheld.language.ast import Program
-from upheld.language.core import Core, Predicate
+from upheld.language.core import Atom, Core, Predicate
 from upheld.language.syntax.files import read_file, read_text, require_program
 from upheld.rdf.rulesets import RULESETS, rules
 
 if TYPE_CHECKING:
+    from upheld.compiler.hypertrees.forecast import Forecast
     from upheld.store.manifest import Manifest
 
 #: A text that can be the name of something, and not a program: not a directive, and not a comment.
@@ -72,3 +75,21 @@ def compile_saved(program: str | Path | Program, saved: Manifest) -> Core:
         if relation.sizes[0] and name not in named.predicates
     }
     return replace(named, predicates={**named.predicates, **staying}) if staying else named
+
+
+def decompose_for(core: Core, E: FactSet, mode: str) -> Decomposed:
+    """Return a program with some rules decomposed, by estimates from its explicit facts, and the decisions."""
+    asked = concerned(core.rules, mode)
+    if not asked:
+        return Decomposed(core)
+    # Most programs have no such rule, and start faster without these.
+    from upheld.compiler.hypertrees.deciding import decompose_program
+    from upheld.compiler.hypertrees.estimates import Table
+    from upheld.compiler.hypertrees.forecast import Forecast
+
+    def forecast(atoms: Sequence[Atom]) -> Forecast:
+        tables = Forecast(core, lambda some: (Table(*profile) for profile in E.profiles(some)))
+        tables.expect(atoms)
+        return tables
+
+    return decompose_program(core, asked, sum(map(E.at_most, E.predicates())), forecast, mode)
