@@ -13,9 +13,8 @@ from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.sizes import usually
 from upheld.base.errors import FactsError, Problem
 from upheld.engines.spark import writing
-from upheld.materialisation import lifecycle
 from upheld.materialisation.lifecycle import draft_of
-from upheld.materialisation.persistence import saved_rows
+from upheld.materialisation.persistence import in_tasks, saved_rows
 from upheld.materialisation.persistence.in_tasks import InTasks
 from upheld.materialisation.persistence.saved_rows import SavedRows
 from upheld.store.versions import Store
@@ -78,7 +77,7 @@ def test_tasks_write_what_they_have(tmp_path, monkeypatch, parts, then):
     m = upheld.materialise(PROGRAM, facts, engine=Driven(parts), algorithm="ranked")
     with monkeypatch.context() as no_rows:
         small = Small(m)
-        no_rows.setattr(lifecycle, "InTasks", lambda *given: InTasks(*given[:-2], small, given[-1]))
+        no_rows.setattr(in_tasks, "InTasks", lambda *given: InTasks(*given[:-2], small, given[-1]))
         m.save(tmp_path)
     folders = {path.name.partition(".")[2]: path for path in tmp_path.glob("relations/*/*.*") if path.is_dir()}
     assert folders.keys() == {"explicit", "books", "facts"}

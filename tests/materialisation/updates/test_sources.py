@@ -15,7 +15,6 @@ from tests.helpers.streams.streams import NAMES
 from upheld import UpheldError, materialise, restore
 from upheld.engines import ENGINES
 from upheld.materialisation.materialisation import Materialisation
-from upheld.store import manifest
 from upheld.store.versions import Store
 
 REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
@@ -160,12 +159,6 @@ def test_versions_write_what_has_changed(tmp_path, monkeypatch):
     m.update(insert={"edge": [(f"z{i}", "z") for i in range(40)]}, source="feed-9")
     m.retract("feed-9")  # more changes than facts are not kept
     assert saved() == [31]
-
-
-def test_sources_of_an_earlier_format():
-    """A relation had one file, which every version wrote anew."""
-    content = {"names": ["feed-7"], "files": {"edge": "relations/edge/1.sources.parquet"}}
-    assert manifest._sources(content).files == {"edge": ("relations/edge/1.sources.parquet",)}
 
 
 def test_damaged_sources_are_refused(tmp_path):

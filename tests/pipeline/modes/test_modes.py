@@ -13,7 +13,7 @@ from tests.pipeline.test_run import REACH, read, rows_of
 from upheld.base.errors import LimitReached
 from upheld.engines.spark.joins.replication import SMALL
 from upheld.pipeline.job import Settings
-from upheld.pipeline.modes import costs
+from upheld.pipeline.modes import choosing
 from upheld.pipeline.modes.choosing import Cost, Rates, Sizes, choose
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -30,7 +30,7 @@ RATES = {
 
 @pytest.fixture
 def rates(monkeypatch):
-    monkeypatch.setattr(costs, "RATES", RATES)
+    monkeypatch.setattr(choosing, "RATES", RATES)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_cheapest_mode_is_chosen_from_the_margin_on(rates):
         total = 11e-6 * facts
         in_tasks = 2 + 3 * total / 15 + 1e-6 * min(facts, SMALL)
         assert choice.costs == pytest.approx({"driver": total, "distributed": in_tasks})
-        assert chosen == mode == ("distributed" if total > costs.MARGIN * in_tasks else "driver")
+        assert chosen == mode == ("distributed" if total > choosing.MARGIN * in_tasks else "driver")
 
 
 def test_the_reason_has_the_costs(rates):
@@ -97,16 +97,16 @@ def test_the_reason_has_the_costs(rates):
 
 def test_relations_in_each_task(rates):
     """Tasks load replicated relations by themselves, as many facts as these may have."""
-    work = costs.Work.of(1_000_000, 0, is_recursive=False)
-    assert costs.seconds("distributed", work, 1_000_000) == pytest.approx(2 + 1, abs=0.001)
-    more = costs.Work.of(100_000_000, 0, is_recursive=False)
-    assert costs.seconds("distributed", more, 10**9) == pytest.approx(2 + SMALL * 1e-6, abs=0.001)
+    work = choosing.Work.of(1_000_000, 0, is_recursive=False)
+    assert choosing.seconds("distributed", work, 1_000_000) == pytest.approx(2 + 1, abs=0.001)
+    more = choosing.Work.of(100_000_000, 0, is_recursive=False)
+    assert choosing.seconds("distributed", more, 10**9) == pytest.approx(2 + SMALL * 1e-6, abs=0.001)
 
 
 def test_the_measured_costs():
     """More tasks are never slower, and few facts are for the driver."""
-    for mode in costs.RATES:
-        took = [costs.seconds(mode, costs.Work.of(10**8, 10**6, True), tasks) for tasks in (1, 2, 8, 64)]
+    for mode in choosing.RATES:
+        took = [choosing.seconds(mode, choosing.Work.of(10**8, 10**6, True), tasks) for tasks in (1, 2, 8, 64)]
         assert took == sorted(took, reverse=True)
     assert choose(Settings(), SIZES, tasks=64, is_recursive=True)[0] == "driver"
     assert choose(Settings(), LARGE, tasks=1, is_recursive=True)[0] == "driver"
